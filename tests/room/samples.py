@@ -364,6 +364,9 @@ _MISSING = page(
     "missing.html",
     url=_PAGE,
     date=START,
+    gone=PageLink("/snapshot/20050801-bundestag", "1 Aug 2005, 03:00 CET"),
+    is_last=False,
+    is_first=False,
     before=PageLink(f"/web/1/{_PAGE}", "2 Jul 2005, 03:00 CET"),
     after=PageLink(f"/web/2/{_PAGE}", "2 Sept 2005, 03:00 CET"),
     variants=(PageLink("/web/*/http://bundestag.example/", "http://bundestag.example/"),),
@@ -569,7 +572,9 @@ RICH: dict[str, Sample] = {
         for kind in Notice
     },
     "missing": _MISSING,
-    "never seen": with_values(_MISSING, is_known=False, before=None, after=None, record=row(13)),
+    "never seen": with_values(_MISSING, is_known=False, gone=None, before=None, after=None, record=row(13)),
+    "gone": with_values(_MISSING, is_last=True, after=None),
+    "not there yet": with_values(_MISSING, gone=None, is_first=True, before=None),
     "redirect without end": with_values(_MISSING, is_loop=True, before=None, after=None),
     "error": page(
         "error.html", status=400, heading="This cannot be asked", text="There is no such page",
@@ -637,7 +642,8 @@ EMPTY: dict[str, Sample] = {
     **{f"notice {kind.value}": notice(kind) for kind in Notice},
     "notice in a frame": page("inner_notice.html", heading="Not in this snapshot", url=""),
     "missing": page(
-        "missing.html", url="http://e.org/", date=None, before=None, after=None, variants=(),
+        "missing.html", url="http://e.org/", date=None, gone=None, before=None, after=None, variants=(),
+        is_last=False, is_first=False,
         calendar="/web/*/http://e.org/", prefixes=(), search="", record=None, start="", host="e.org", is_loop=False,
         is_known=False, has_host=False,
     ),
