@@ -319,6 +319,7 @@ _UNTITLED = Citation(
 )
 _CITE = page(
     "cite.html",
+    in_snapshot=f"http://room.example/web/20050802020000/{_PAGE}",
     citation=_CITATION,
     note=f"Archived copy of {_PAGE}, captured on 30 Jul 2005, 03:00 CET.",
     files=tuple(PageLink(f"/cite.{form}/20050730020000/{_PAGE}", form) for form in FORMS),
