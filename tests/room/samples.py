@@ -266,6 +266,7 @@ _YEARS = tuple(
 )
 _CALENDAR = page(
     "calendar.html",
+    most_is_same=True,
     url=_PAGE,
     entries=_ENTRIES,
     rows=_ENTRIES[::-1],
@@ -343,6 +344,7 @@ _FRAME = page(
     last=PageLink(f"/web/20080902020000/{_PAGE}", "2008-09-02T03:00:00+01:00"),
     calendar=f"/web/*/{_PAGE}",
     differences=f"/diff/1..2/{_PAGE}",
+    until_newest=f"/diff/2..9/{_PAGE}",
     raw=f"{REPLAY}/web/20050802020000id_/{_PAGE}",
     search="/search?from=a",
     record=row(),
@@ -424,7 +426,7 @@ _BARE_HOME = page(
 )  # fmt: skip
 _BARE_CALENDAR = page(
     "calendar.html", url="http://e.org/", entries=(), counts_by_year=(), year=None, versions=0, timemaps=(), others=(),
-    prefix="", rows=(), pages=None, choices=(), blocked=None, closed_until=None,
+    most_is_same=False, prefix="", rows=(), pages=None, choices=(), blocked=None, closed_until=None,
 )  # fmt: skip
 _BARE_RECORD = page(
     "record.html", row=bare_row(), is_closed=False, groups=(), starts=(), domains=(), types=(), extensions=(),
@@ -637,7 +639,8 @@ EMPTY: dict[str, Sample] = {
         _FRAME, url="http://e.org/", title="", source="/web/1mp_/http://e.org/", sandbox="", date=START, captured=START,
         unchanged_since=None, citation=_UNTITLED, cite="/cite/1/http://e.org/", whole="",
         furthest=None, previous=None, following=None, first=None, last=None, calendar="/web/*/http://e.org/",
-        differences="", raw="/web/1id_/http://e.org/", search="", record=None, has_scripts=False, runs_scripts=False,
+        differences="", until_newest="", raw="/web/1id_/http://e.org/", search="", record=None, has_scripts=False,
+        runs_scripts=False,
         record_href="", goes_on=None, alone="", is_unreleased=False, copy="", certificate=(), rendered="",
     ),
     **{f"notice {kind.value}": notice(kind) for kind in Notice},

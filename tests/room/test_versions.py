@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import cast
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -37,6 +38,7 @@ GONE, CUT = f"http://{DOMAIN}/gone/", f"http://{DOMAIN}/cutt/"
 #: One that came back, one whose return is withheld, and one that came late.
 BACK, FADED, LATE = (f"http://{DOMAIN}/{name}" for name in ("back", "faded", "late"))
 SECRET = b"<p>excluded"
+STILL = f"http://{DOMAIN}/still"
 LOOP = f"http://{DOMAIN}/loop"
 TIMES = [datetime(2019, 11, 1, 12, tzinfo=CET) + timedelta(days=30 * at) for at in range(5)]
 AT = [digits(when) for when in TIMES]
@@ -51,6 +53,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
         if at == 0:
             pages |= {BLOCKED: Page(b"b"), EXCLUDED: Page(b"e")}
             pages |= {GONE: Page(b"g"), CUT: Page(b"c"), BACK: Page(b"1"), FADED: Page(b"f")}
+        if at in (0, 4):
+            pages[STILL] = Page(b"<p>still" if at == 0 else b"<p>stirred")
         if at == 1:
             pages |= {GONE: None, CUT: Page(SECRET), BACK: None, FADED: None}
         if at == 3:
@@ -102,6 +106,28 @@ def test_versions_are_newest_first_and_changes_are_a_choice(room: Served) -> Non
     assert flags(page_of(room, f"/web/2019*/{HOME}")) == ["same", "changed", "new"]
     with_query = room.get(f"/web/*/{HOME}?changes=1&page=7&" + "&".join(f"p{number}=1" for number in range(120)))
     assert with_query.status == 200 and "no version" in with_query.text, "it is the query of the archived URL"
+
+
+def test_where_most_is_the_same_the_list_leads_with_what_changed(room: Served) -> None:
+    page = page_of(room, f"/web/*/{STILL}")
+    assert flags(page) == ["changed", "same", "same", "same", "new"]
+    assert "5 snapshots, 2 with changes: changes only" in words(page)
+    path = f"/versions?url={quote(STILL, safe='')}&changes=1"
+    assert page.css_first(f"main a[href='{path}#list']") is not None
+    changes = page_of(room, path)
+    assert flags(changes) == ["changed", "new"] and "with changes:" not in words(changes)
+    assert changes.css_first("#list") is not None
+    assert "with changes:" not in words(page_of(room, f"/web/*/{HOME}")), "of these most are changes"
+    assert "3 snapshots, 1 with changes" in words(page_of(room, f"/web/2019*/{STILL}"))
+
+
+def test_a_frame_leads_to_what_changed_until_the_newest_version(room: Served) -> None:
+    for at in range(len(AT)):
+        hrefs = [node.attributes["href"] for node in page_of(room, f"/web/{AT[at]}/{STILL}").css("footer a")]
+        assert (f"/diff/{AT[at]}..{AT[4]}/{STILL}" in hrefs) == (at < 4)
+    assert "Compare with the newest" not in room.get(f"/web/{AT[0]}/{GONE}").text, "it has one version"
+    told = page_of(room, f"/diff/{AT[0]}..{AT[4]}/{STILL}")
+    assert "still" in words(told) and "stirred" in words(told)
 
 
 def test_any_two_are_compared_from_the_list_without_scripts(room: Served) -> None:

@@ -100,6 +100,7 @@ def calendar(visit: Visit, url: str, year: int | None) -> Response:
         ]
         if len(changes) < len(shown)
         else [],
+        most_is_same=not is_narrowed and 0 < 2 * len(changes) < len(shown),
         counts_by_year=[
             (PageLink(calendar_path(url, at), str(at), at == year), count) for at, count in sorted(counts.items())
         ],
