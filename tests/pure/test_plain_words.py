@@ -55,6 +55,7 @@ SNAPSHOTS = {
     "This page in each snapshot, newest first": "a calendar has what each commitTag of its host did to a URL",
     "This page in each snapshot, by day": "a calendar has what each commitTag of its host did to a URL",
     "This page in each snapshot, over time": "a calendar has what each commitTag of its host did to a URL",
+    "%(count)s snapshots, %(changes)s with changes:": "a calendar counts commitTags of its host",
     "all snapshots": "a calendar counts commitTags of its host",
     "snapshots": "a calendar counts commitTags of its host",
     "is no time and no snapshot": "`at` takes a commitTag",

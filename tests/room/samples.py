@@ -271,6 +271,7 @@ _YEARS = tuple(
 )
 _CALENDAR = page(
     "calendar.html",
+    most_is_same=True,
     url=_PAGE,
     entries=_ENTRIES,
     rows=_ENTRIES[::-1],
@@ -324,6 +325,7 @@ _UNTITLED = Citation(
 )
 _CITE = page(
     "cite.html",
+    in_snapshot=f"http://room.example/web/20050802020000/{_PAGE}",
     citation=_CITATION,
     note=f"Archived copy of {_PAGE}, captured on 30 Jul 2005, 03:00 CET.",
     files=tuple(PageLink(f"/cite.{form}/20050730020000/{_PAGE}", form) for form in FORMS),
@@ -347,6 +349,7 @@ _FRAME = page(
     last=PageLink(f"/web/20080902020000/{_PAGE}", "2008-09-02T03:00:00+01:00"),
     calendar=f"/web/*/{_PAGE}",
     differences=f"/diff/1..2/{_PAGE}",
+    until_newest=f"/diff/2..9/{_PAGE}",
     raw=f"{REPLAY}/web/20050802020000id_/{_PAGE}",
     search="/search?from=a",
     record=row(),
@@ -369,6 +372,9 @@ _MISSING = page(
     "missing.html",
     url=_PAGE,
     date=START,
+    gone=PageLink("/snapshot/20050801-bundestag", "1 Aug 2005, 03:00 CET"),
+    is_last=False,
+    is_first=False,
     before=PageLink(f"/web/1/{_PAGE}", "2 Jul 2005, 03:00 CET"),
     after=PageLink(f"/web/2/{_PAGE}", "2 Sept 2005, 03:00 CET"),
     variants=(PageLink("/web/*/http://bundestag.example/", "http://bundestag.example/"),),
@@ -425,7 +431,7 @@ _BARE_HOME = page(
 )  # fmt: skip
 _BARE_CALENDAR = page(
     "calendar.html", url="http://e.org/", entries=(), counts_by_year=(), year=None, versions=0, timemaps=(), others=(),
-    prefix="", rows=(), pages=None, choices=(), blocked=None, closed_until=None,
+    most_is_same=False, prefix="", rows=(), pages=None, choices=(), blocked=None, closed_until=None,
 )  # fmt: skip
 _BARE_RECORD = page(
     "record.html", row=bare_row(), is_closed=False, groups=(), starts=(), domains=(), types=(), extensions=(),
@@ -574,7 +580,9 @@ RICH: dict[str, Sample] = {
         for kind in Notice
     },
     "missing": _MISSING,
-    "never seen": with_values(_MISSING, is_known=False, before=None, after=None, record=row(13)),
+    "never seen": with_values(_MISSING, is_known=False, gone=None, before=None, after=None, record=row(13)),
+    "gone": with_values(_MISSING, is_last=True, after=None),
+    "not there yet": with_values(_MISSING, gone=None, is_first=True, before=None),
     "redirect without end": with_values(_MISSING, is_loop=True, before=None, after=None),
     "error": page(
         "error.html", status=400, heading="This cannot be asked", text="There is no such page",
@@ -636,13 +644,15 @@ EMPTY: dict[str, Sample] = {
         _FRAME, url="http://e.org/", title="", source="/web/1mp_/http://e.org/", sandbox="", date=START, captured=START,
         unchanged_since=None, citation=_UNTITLED, cite="/cite/1/http://e.org/", whole="",
         furthest=None, previous=None, following=None, first=None, last=None, calendar="/web/*/http://e.org/",
-        differences="", raw="/web/1id_/http://e.org/", search="", record=None, has_scripts=False, runs_scripts=False,
+        differences="", until_newest="", raw="/web/1id_/http://e.org/", search="", record=None, has_scripts=False,
+        runs_scripts=False,
         record_href="", goes_on=None, alone="", is_unreleased=False, copy="", certificate=(), rendered="",
     ),
     **{f"notice {kind.value}": notice(kind) for kind in Notice},
     "notice in a frame": page("inner_notice.html", heading="Not in this snapshot", url=""),
     "missing": page(
-        "missing.html", url="http://e.org/", date=None, before=None, after=None, variants=(),
+        "missing.html", url="http://e.org/", date=None, gone=None, before=None, after=None, variants=(),
+        is_last=False, is_first=False,
         calendar="/web/*/http://e.org/", prefixes=(), search="", record=None, start="", host="e.org", is_loop=False,
         is_known=False, has_host=False,
     ),

@@ -172,6 +172,10 @@ def test_the_address_is_that_of_the_capture_and_says_its_time(room: Served) -> N
         shown = room.get(address.removeprefix(room.origin))
         assert shown.status == 200 and shown.headers["memento-datetime"] == http_date(int(SENT.timestamp()))
         assert "2 Jan 2020, 06:30 CET" in page.body.text()  # type: ignore[union-attr] # it is there
+        of_crawl = f"/web/{digits(when)}/{HOME}late"
+        assert f"leads to the same version: {room.origin}{of_crawl}" in " ".join(page.css_first("main").text().split())  # type: ignore[union-attr]
+        assert room.get(of_crawl).headers["memento-datetime"] == shown.headers["memento-datetime"]
+    assert "same version" not in cited(room, "late", when=SENT), "it was opened by the time of the capture"
 
 
 def test_a_citation_is_where_its_frame_is(room: Served) -> None:

@@ -436,8 +436,12 @@ def test_differences_are_marked_in_both_views(room: Served) -> None:
     below = tree(room, f"/diff/{path}")
     assert "another line 1" in "".join(node.text() for node in below.css("tr.added"))
     assert below.css("tr.removed")
-    beside = tree(room, f"/side/{path}")
+    (way,) = (node.attributes["href"] for node in below.css("main a") if node.text() == "Side by side")
+    assert way == f"/side/{path}"
+    beside = tree(room, way)
     assert beside.css("table.side ins")
+    (back,) = (node.attributes["href"] for node in beside.css("main a") if node.text() == "One below the other")
+    assert back == f"/diff/{path}"
     assert room.get(f"/diff/{digits(TIMES[0])}..{digits(TIMES[0])}/{HOME}").status == 200
 
 

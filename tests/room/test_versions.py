@@ -4,26 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
+from typing import cast
+from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from agent.indexing.recovery import recover
 from tests.support import archives
+from tests.support.browsers import chromium, needs_chromium
 from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.access import access_rules
-from webarcfs.access.access_rules import Access, Open
+from webarcfs.access.access_rules import Absent, Access, Answer, Blocked, Open
 from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, VisibleCaptures, VisibleState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import NEVER
-from webarcfs.archive.model.metadata import CET
+from webarcfs.archive.model.metadata import CET, from_epoch
+from webarcfs.room.pages.calendar import _entries
 from webarcfs.room.replay.replay_url import digits_of
+from webarcfs.room.views import Change
+from webarcfs.room.visit import Services
 from webarcfs.web import limits
 
 pytestmark = pytest.mark.store
 
 DOMAIN = "www.example.org"
 HOME, PART, BLOCKED, EXCLUDED = (f"http://{DOMAIN}/{name}" for name in ("", "part", "blocked", "excluded"))
+#: Of these the second crawl found one no more, and what it found of the other is excluded.
+GONE, CUT = f"http://{DOMAIN}/gone/", f"http://{DOMAIN}/cutt/"
+#: One that came back, one whose return is withheld, and one that came late.
+BACK, FADED, LATE = (f"http://{DOMAIN}/{name}" for name in ("back", "faded", "late"))
+SECRET = b"<p>excluded"
+STILL = f"http://{DOMAIN}/still"
 LOOP = f"http://{DOMAIN}/loop"
 TIMES = [datetime(2019, 11, 1, 12, tzinfo=CET) + timedelta(days=30 * at) for at in range(5)]
 AT = [digits(when) for when in TIMES]
@@ -36,15 +51,23 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     for at, (when, body) in enumerate(zip(TIMES, bodies, strict=True)):
         pages: dict[str, Page | None] = {} if body is None else {HOME: Page(body), PART: Page(body)}
         if at == 0:
-            pages |= {BLOCKED: Page(b"b"), EXCLUDED: Page(b"e"), f"http://{DOMAIN}/gone/": Page(b"g")}
+            pages |= {BLOCKED: Page(b"b"), EXCLUDED: Page(b"e")}
+            pages |= {GONE: Page(b"g"), CUT: Page(b"c"), BACK: Page(b"1"), FADED: Page(b"f")}
+        if at in (0, 4):
+            pages[STILL] = Page(b"<p>still" if at == 0 else b"<p>stirred")
         if at == 1:
-            pages[f"http://{DOMAIN}/gone/"] = None
+            pages |= {GONE: None, CUT: Page(SECRET), BACK: None, FADED: None}
+        if at == 3:
+            pages |= {BACK: Page(b"2"), LATE: Page(b"l"), FADED: Page(b"withheld")}
         published(made, DOMAIN, pages, when, redirects={LOOP: LOOP} if at == 0 else None)
     published(made, "closed.example.org", {"http://closed.example.org/": Page(b"c")}, TIMES[0], publication="r",
               closed_for="100 years")  # fmt: skip
     recover(made)
     access_rules.withhold(made, BLOCKED, "test", "x", public_text="A court ordered it.")
     access_rules.withhold(made, EXCLUDED, "test", "x", access=Access.EXCLUDE)
+    day = timedelta(days=1)
+    access_rules.withhold(made, CUT, "test", "x", after=TIMES[1] - day, before=TIMES[1] + day, access=Access.EXCLUDE)
+    access_rules.withhold(made, FADED, "test", "x", after=TIMES[3] - day, before=TIMES[3] + day)
     access_rules.withhold(
         made, PART, "test", "x", after=TIMES[1] - timedelta(days=1), before=TIMES[1] + timedelta(days=1)
     )
@@ -85,6 +108,28 @@ def test_versions_are_newest_first_and_changes_are_a_choice(room: Served) -> Non
     assert with_query.status == 200 and "no version" in with_query.text, "it is the query of the archived URL"
 
 
+def test_where_most_is_the_same_the_list_leads_with_what_changed(room: Served) -> None:
+    page = page_of(room, f"/web/*/{STILL}")
+    assert flags(page) == ["changed", "same", "same", "same", "new"]
+    assert "5 snapshots, 2 with changes: changes only" in words(page)
+    path = f"/versions?url={quote(STILL, safe='')}&changes=1"
+    assert page.css_first(f"main a[href='{path}#list']") is not None
+    changes = page_of(room, path)
+    assert flags(changes) == ["changed", "new"] and "with changes:" not in words(changes)
+    assert changes.css_first("#list") is not None
+    assert "with changes:" not in words(page_of(room, f"/web/*/{HOME}")), "of these most are changes"
+    assert "3 snapshots, 1 with changes" in words(page_of(room, f"/web/2019*/{STILL}"))
+
+
+def test_a_frame_leads_to_what_changed_until_the_newest_version(room: Served) -> None:
+    for at in range(len(AT)):
+        hrefs = [node.attributes["href"] for node in page_of(room, f"/web/{AT[at]}/{STILL}").css("footer a")]
+        assert (f"/diff/{AT[at]}..{AT[4]}/{STILL}" in hrefs) == (at < 4)
+    assert "Compare with the newest" not in room.get(f"/web/{AT[0]}/{GONE}").text, "it has one version"
+    told = page_of(room, f"/diff/{AT[0]}..{AT[4]}/{STILL}")
+    assert "still" in words(told) and "stirred" in words(told)
+
+
 def test_any_two_are_compared_from_the_list_without_scripts(room: Served) -> None:
     page = page_of(room, f"/web/*/{HOME}")
     form = page.css_first("form[action='/diff']")
@@ -105,6 +150,24 @@ def test_any_two_are_compared_from_the_list_without_scripts(room: Served) -> Non
     assert room.get(f"/diff?url=ftp://x/&old={AT[0]}&new={AT[1]}").status == 400
 
 
+@needs_chromium()
+@pytest.mark.parametrize("width", [1200, 390])
+def test_side_by_side_is_two_columns_on_a_desk_and_on_a_phone(room: Served, tmp_path: Path, width: int) -> None:
+    with chromium(tmp_path) as browser:
+        tab = browser.new_page(viewport={"width": width, "height": 800}, java_script_enabled=False)
+        tab.goto(f"{room.origin}/diff/{AT[0]}..{AT[4]}/{HOME}")
+        tab.get_by_role("link", name="Side by side").click()
+        assert tab.url == f"{room.origin}/side/{AT[0]}..{AT[4]}/{HOME}"
+        row = tab.locator("table.side tbody tr").filter(has=tab.locator("del")).first
+        left, right = (cell.bounding_box() for cell in row.locator("td").all())
+        assert left is not None and right is not None
+        assert left["y"] == right["y"] and left["x"] + left["width"] <= right["x"] + 1
+        assert abs(left["width"] - right["width"]) <= 2 and right["x"] + right["width"] <= width
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        tab.get_by_role("link", name="One below the other").click()
+        assert tab.url == f"{room.origin}/diff/{AT[0]}..{AT[4]}/{HOME}"
+
+
 def test_what_is_withheld_is_not_said_to_be_missing_anywhere(room: Served) -> None:
     frame = room.get(f"/web/{AT[0]}/{BLOCKED}")
     assert frame.status == 451 and "This page is withheld" in frame.text and "legal" not in frame.text
@@ -123,10 +186,57 @@ def test_a_version_that_is_withheld_is_not_shown_and_not_gone(room: Served) -> N
     assert room.get(f"/web/{AT[1]}/{PART}").status == 451
 
 
-def test_a_page_that_another_snapshot_has_leads_there(room: Served) -> None:
-    page = page_of(room, f"/web/{AT[2]}/http://{DOMAIN}/gone/")
-    assert "Not in this snapshot" in words(page) and "The version before: 1 Nov 2019, 12:00 CET" in words(page)
-    assert "All versions" in words(page) and "The room does not say which." in words(page)
+def test_a_page_that_is_gone_says_since_when_and_leads_to_its_last_version(room: Served) -> None:
+    for at in (1, 2, 4):
+        page = page_of(room, f"/web/{AT[at]}/{GONE}")
+        text = words(page)
+        assert "Not in this snapshot" in text and "Crawls since 1 Dec 2019, 12:00 CET did not find this page." in text
+        assert "The last version is of 1 Nov 2019, 12:00 CET." in text and "All versions" in text
+        assert "link to it" not in text and "Perhaps" not in text and "no version" not in text
+        links = [node.attributes["href"] for node in page.css("main a")]
+        assert f"/web/{AT[0]}/{GONE}" in links and links.count("/snapshot/20191201T120000-p") == 1
+    assert flags(page_of(room, f"/web/*/{GONE}")) == ["gone", "new"]
+    assert room.get(f"/web/{AT[0]}/{GONE}").status == 200
+
+
+def test_a_page_that_came_back_or_came_late_leads_to_the_versions_around(room: Served) -> None:
+    back = words(page_of(room, f"/web/{AT[2]}/{BACK}"))
+    assert "The crawl of 1 Dec 2019, 12:00 CET did not find this page." in back and "Crawls since" not in back
+    assert "The version before: 1 Nov 2019" in back and "The version after: 30 Jan 2020" in back
+    late = words(page_of(room, f"/web/{AT[1]}/{LATE}"))
+    assert "The first version is of 30 Jan 2020, 12:00 CET." in late and "did not find" not in late
+    faded = words(page_of(room, f"/web/{AT[2]}/{FADED}"))
+    assert flags(page_of(room, f"/web/*/{FADED}")) == ["not shown", "gone", "new"]
+    assert "The crawl of 1 Dec 2019, 12:00 CET did not find this page." in faded, "a later one did"
+    assert "The version before: 1 Nov 2019" in faded and "last version" not in faded
+
+
+def test_a_version_that_is_excluded_is_gone_byte_for_byte(room: Served) -> None:
+    for at in range(1, len(AT)):
+        answers = set()
+        for url in (GONE, CUT):
+            answer = room.get(f"/web/{AT[at]}/{url}")
+            fields = tuple(sorted(answer.without_date().items()))
+            answers.add((answer.status, fields, answer.body.replace(url[-6:].encode(), b"-----/")))
+        assert len(answers) == 1 and b"did not find this page" in next(iter(answers))[2]
+
+
+@given(st.lists(st.sampled_from((Open(1), Absent(), Blocked(""))), min_size=1, max_size=8))
+def test_a_missing_page_is_gone_since_the_day_that_its_list_of_versions_says(answers: list[Answer]) -> None:
+    capture = VisibleCapture(
+        url=HOME, path=f"/{DOMAIN}/", surt="x", since=1, until=NEVER, last=1, captured=1, status=200, stored=7
+    )
+    states = [
+        VisibleState(seq, answer, capture if isinstance(answer, Open) else None) for seq, answer in enumerate(answers)
+    ]
+    history = UrlHistory(HOME, lambda: states, lambda _: [])
+    # Of one version nothing is read to compare it with itself.
+    entries = list(_entries(cast("Services", None), history))
+    for state in states:
+        said = [entry for entry in entries if entry.date <= from_epoch(state.seq)]
+        is_gone = isinstance(state.answer, Absent) and said and said[-1].change is Change.GONE
+        since = history.gone_since(state.seq)
+        assert (None if since is None else from_epoch(since)) == (said[-1].date if is_gone else None)
 
 
 def test_an_address_that_was_never_seen_leads_to_nothing_empty(room: Served) -> None:
@@ -135,7 +245,8 @@ def test_an_address_that_was_never_seen_leads_to_nothing_empty(room: Served) -> 
         page = page_of(room, f"/web/{AT[3]}/{url}")
         text = words(page)
         assert "The archive does not have this address" in text and "Not in this snapshot" not in text
-        assert "All versions" not in text and "The room does not say which." in text
+        assert "All versions" not in text and "did not find" not in text
+        assert "The archive has no version of this page. The archivists can look up why." in text
         links = [node.attributes["href"] or "" for node in page.css("main a")]
         assert f"/web/*/{HOME}*" in links and f"/web/{AT[3]}/{HOME}" in links
         for href in links:
@@ -146,7 +257,7 @@ def test_an_address_that_was_never_seen_leads_to_nothing_empty(room: Served) -> 
     below = page_of(room, f"/web/{AT[2]}/http://{DOMAIN}/no/such/folder/x")
     assert [node.attributes["href"] for node in below.css("main a[href$='*']")] == [f"/web/*/{HOME}*"]
     other = words(page_of(room, f"/web/{AT[2]}/http://unknown.example/x"))
-    assert "Nor does it have anything else of unknown.example." in other and "The room does not say" not in other
+    assert "Nor does it have anything else of unknown.example." in other and "The archivists" not in other
 
 
 def test_a_redirect_in_a_circle_says_so(room: Served) -> None:

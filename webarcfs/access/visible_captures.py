@@ -123,6 +123,19 @@ class UrlHistory:
         shown = [state for state in self.states if state.capture is not None]
         return min(shown, key=lambda state: abs(state.seq - seq), default=None)
 
+    def gone_since(self, seq: int) -> int | None:
+        """Return the snapshot that took the URL from what is shown or withheld, if the state `seq` still lacks it."""
+        since: int | None = None
+        is_there = False
+        for state in self.states:
+            if state.seq > seq:
+                break
+            if not isinstance(state.answer, Absent):
+                is_there, since = True, None
+            elif is_there:
+                is_there, since = False, state.seq
+        return since
+
     def beside(self, seq: int) -> tuple[VisibleState | None, VisibleState | None]:
         """Return the last state with a capture before a time, and the first one after it."""
         before = [state for state in self.states if state.capture is not None and state.seq < seq]

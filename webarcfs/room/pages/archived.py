@@ -16,14 +16,14 @@ replaces the query of its action, so all of it is in the path. A rule of the pub
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from urllib.parse import parse_qs, unquote, urlencode
 
 from starlette.responses import PlainTextResponse, Response
 
-from webarcfs.access.access_rules import Blocked, Closed
+from webarcfs.access.access_rules import Absent, Blocked, Closed
 from webarcfs.access.visible_captures import VisibleCapture, VisibleState
 from webarcfs.archive.config.settings import LeavingRule
 from webarcfs.archive.model.metadata import from_epoch
@@ -48,6 +48,7 @@ from webarcfs.room.replay.replay_url import (
     digits_of,
     parse,
     prefix_path,
+    record_path,
     replay_path,
 )
 from webarcfs.room.replay.rewriting import (
@@ -221,17 +222,24 @@ def _whole(visit: Visit, located: Located) -> Response:
 
 
 def _absent(visit: Visit, located: Located) -> Response:
-    """Say that a snapshot does not have a URL, and what there is instead.
+    """Say that a snapshot does not have a URL, since when that is so, and what there is instead.
 
-    crawl.log knows why, and tells of what was withheld since. So readers are told what a page like this one may mean,
-    whatever the reason is, and staff read the log in the desk's preview.
+    crawl.log knows why, and tells of what was withheld since. So readers are told what the list of versions tells them,
+    and staff read the log in the desk's preview.
     """
     services, seq = visit.services, located.seq
     history = services.captures.history(located.url)
     before: VisibleState | None = None
     after: VisibleState | None = None
+    gone: PageLink | None = None
     if seq is not None:
         before, after = history.beside(seq)
+        # Where readers see no version, they are told nothing, as in the list of versions.
+        since = history.gone_since(seq) if before or after else None
+        gone = None if since is None else _crawl(visit, located.domain, since)
+    states = history.states
+    is_last = before is not None and _lacks(state for state in states if state.seq > before.seq)
+    is_first = after is not None and _lacks(state for state in states if state.seq < after.seq)
     head = None if seq is None else memento.record_of(services, located.domain, seq)
     scheme, _, rest = located.url.partition("://")
     site = f"{scheme}://{rest.partition('/')[0]}/"
@@ -246,8 +254,11 @@ def _absent(visit: Visit, located: Located) -> Response:
         is_known=bool(history.captures),
         has_host=seq is not None,
         date=None if seq is None else from_epoch(seq),
+        gone=gone,
         before=_version(visit, located.url, before),
         after=_version(visit, located.url, after),
+        is_last=is_last,
+        is_first=is_first,
         variants=list(variants(services, located.url)),
         calendar=calendar_path(located.url),
         prefixes=[PageLink(prefix_path(folder), folder) for folder in folders if has_some_below(visit, folder)],
@@ -261,6 +272,17 @@ def _search(visit: Visit, domain: str) -> str:
     if not visit.services.has_search:
         return ""
     return f"/search?{urlencode({'q': f'site:{domain}'})}" if domain else "/search"
+
+
+def _lacks(states: Iterable[VisibleState]) -> bool:
+    """Return whether these states neither show a URL nor say that it is withheld."""
+    return all(isinstance(state.answer, Absent) for state in states)
+
+
+def _crawl(visit: Visit, domain: str, seq: int) -> PageLink:
+    """Return the time of a snapshot, and where its record is, if it has one."""
+    head = memento.record_of(visit.services, domain, seq)
+    return PageLink("" if head is None else record_path(head.id), moment(from_epoch(seq), visit.language))
 
 
 def _version(visit: Visit, url: str, state: VisibleState | None) -> PageLink | None:

@@ -4,7 +4,8 @@
 follows, its query included. So `/urls?prefix=…&after=…` has the further pages of such a list, and
 `/versions?url=…&year=…&changes=1&page=…` a part of the other one.
 
-`/diff/<t1>..<t2>/<url>` compares two versions of a page by their visible text; `/diff?url=…&old=…&new=…` leads there.
+`/diff/<t1>..<t2>/<url>` compares two versions of a page by their visible text, `/side/<t1>..<t2>/<url>` shows the same
+in two columns; `/diff?url=…&old=…&new=…` leads there.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ def calendar(visit: Visit, url: str, year: int | None) -> Response:
         ]
         if len(changes) < len(shown)
         else [],
+        most_is_same=not is_narrowed and 0 < 2 * len(changes) < len(shown),
         counts_by_year=[
             (PageLink(calendar_path(url, at), str(at), at == year), count) for at, count in sorted(counts.items())
         ],
@@ -324,7 +326,7 @@ def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: boo
         new=entry(url, second, Change.SAME if is_same else Change.CHANGED),
         lines=lines,
         is_side_by_side=side_by_side,
-        other_view=diff_path(first.seq, second.seq, url),
+        other_view=diff_path(first.seq, second.seq, url, side_by_side=not side_by_side),
         is_text=is_text,
         is_same=is_same,
         is_cut=is_cut,

@@ -180,14 +180,20 @@ def _permanent_path(visit: Visit, located: Located, capture: VisibleCapture, cap
 
 
 def page(visit: Visit, _: Mapping[str, str]) -> Response:
-    """Show how a page is cited. Raises NotFound, UsageError."""
+    """Show how a page is cited. Raises NotFound, UsageError.
+
+    The digits of a snapshot mean what its host had then, and those of a capture this very capture: so a page that was
+    opened `in_snapshot` is cited by the time of its capture, and readers are told that both are one version.
+    """
     citation = _asked(visit, "")
     if isinstance(citation, Response):
         return citation
-    digits = citation.path.split("/", 3)[2]
+    digits, asked = citation.path.split("/", 3)[2], visit.raw_path.split(b"/", 3)[2].decode()
+    in_snapshot = "" if asked == digits else visit.base + replay_path(asked, Modifier.FRAME, citation.url)
     return visit.page(
         "cite.html",
         citation=citation,
+        in_snapshot=in_snapshot,
         note=_note(visit, citation),
         files=[PageLink(cite_path(digits, citation.url, form), label) for form, label in _LABELS.items()],
     )

@@ -108,6 +108,9 @@ def _values(
     changed = next(
         (state for state in reversed(shown) if state.seq < seq and _differs(services, state.capture, capture)), None
     )
+    newest = shown[-1] if shown and shown[-1].seq > seq else None
+    # What leads elsewhere has no text to compare.
+    has_newer = newest is not None and _differs(services, newest.capture, capture)
     return {
         "url": url,
         "title": capture.title,
@@ -126,9 +129,10 @@ def _values(
         "previous": _version(url, before.seq if before else None, frame_modifier),
         "following": _version(url, after.seq if after else None, frame_modifier),
         "first": _version(url, shown[0].seq if shown and shown[0].seq < seq else None, frame_modifier),
-        "last": _version(url, shown[-1].seq if shown and shown[-1].seq > seq else None, frame_modifier),
+        "last": _version(url, None if newest is None else newest.seq, frame_modifier),
         "calendar": calendar_path(url),
         "differences": "" if changed is None else diff_path(changed.seq, seq, url),
+        "until_newest": diff_path(seq, newest.seq, url) if newest is not None and has_newer else "",
         "raw": f"{visit.origins.replay}{visit.token}{replay_path(digits, Modifier.AS_SENT, url)}",
         "alone": alone,
         "whole": "" if visit.token else alone if visit.origins.replay else visit.base + alone,
