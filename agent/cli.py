@@ -20,6 +20,7 @@ _log = logging.getLogger("webarc")
 
 
 @click.group(
+    "webarc-agent",
     cls=ProgramGroup,
     commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

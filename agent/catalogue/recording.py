@@ -52,6 +52,7 @@ from webarcfs.archive.catalogue.catalogue import (
 )
 from webarcfs.archive.catalogue.record import (
     OWN,
+    SYSTEM,
     CrawlPart,
     FieldNumber,
     MissingResources,
@@ -70,6 +71,7 @@ from webarcfs.archive.catalogue.workflow import (
     WorkflowStep,
     next_by_itself,
     progress_of,
+    status_word,
     with_status,
 )
 from webarcfs.archive.config import directory, settings_files
@@ -244,8 +246,6 @@ def parsed(text: str) -> dict[str, int]:
 
 
 _log = logging.getLogger(__name__)
-#: The setter of fields that nobody typed.
-SYSTEM = "webarcfs"
 _DAY = 86_400
 #: Incomplete hosts that field 21 names; the report has all.
 _MOST_NAMED = 20
@@ -309,13 +309,11 @@ def _required(patterns: tuple[str, ...], ends: Mapping[str, bool]) -> Iterator[s
         yield from matching or (pattern,)
 
 
-def status_of(about: Circumstances, *, is_complete: bool) -> str:
+def status_of(about: Circumstances, completeness: bool | None) -> str:
     """Return the text of field 21 as the crawl ended: `complete but for 1 host: a.org (server down: dns)`."""
     missing = [end for end in about.hosts if end.is_page and not end.complete]
-    if not is_complete:
-        return "incomplete"
-    if not missing:
-        return "complete"
+    if not completeness or not missing:
+        return status_word(completeness)
     texts = [f"{end.host} ({end.reason.partition(': http')[0]})" for end in missing[:_MOST_NAMED]]
     more = len(missing) - len(texts)
     texts += [f"{more} more"] if more else []
@@ -353,7 +351,7 @@ def describe_capture(
         resources=_resources_of(archive, capture.parts, about.hosts),
         missing=tuple(starmap(MissingResources, most_rows(missing_in(summary).rows, _MOST_MISSING))),
     )
-    status: dict[int, str] = {FieldNumber.STATUS: status_of(about, is_complete=is_complete)}
+    status: dict[int, str] = {FieldNumber.STATUS: status_of(about, record.completeness)}
     remarks: dict[int, str] = {FieldNumber.CAPTURE_REMARKS: text_of_certificates(summary)}
     texts = {**_from_git(archive, capture, record), **status, **_times_in(summary), **remarks, **about.texts}
     counted = counted_fields(archive, record, before) if state is not RecordState.CAPTURED else {}

@@ -16,6 +16,7 @@ COMMANDS = Commands(
         "stop": "agent.commands.service:stop",
         "job": "agent.commands.job:job",
         "publication": "agent.commands.publication:publication",
+        "collection": "agent.commands.collection:collection",
         "status": "agent.commands.service:status",
         "report": "agent.commands.report:report",
         "record": "agent.commands.record:record",

@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import signal
 import threading
+import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
@@ -15,7 +16,7 @@ import click
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
-from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.commands.listing import error_console
 
 if TYPE_CHECKING:
@@ -148,3 +149,17 @@ def follow(place: Archive, record: str, progress: Callable[[str, int, int], None
     for line in faults:
         _log.error("%s", line)
     return not faults
+
+
+def values_of(sets: tuple[str, ...]) -> dict[str, Any]:
+    """Return settings from KEY=VALUE; a value that is no TOML is text. Raises UsageError."""
+    values: dict[str, Any] = {}
+    for setting in sets:
+        key, sign, text = setting.partition("=")
+        if not sign or not key.strip():
+            raise UsageError(f"{setting!r} is not KEY=VALUE, as depth=3")
+        try:
+            values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            values[key.strip()] = text
+    return values

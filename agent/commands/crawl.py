@@ -44,6 +44,7 @@ from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, UsageError
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.archive.system.files import TemporaryFolder
+from webarcfs.commands.completing import complete_configured, complete_jobs, complete_reports
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.output import Display
 
@@ -71,11 +72,19 @@ _OF_STANDARD_INPUT = "webarcfs-list-"
     help="With URLs: show these cookies to their hosts and to no other: cookies.txt of a browser, or lines name=value. "
     "The file has mode 0600. Readers see the crawl once it is released.",
 )
-@click.option("--publication", metavar="NAME", help="Crawl a publication of webarc.toml instead of URLs.")
-@click.option("--resume", metavar="JOB", help="Resume an interrupted job, with its settings.")
+@click.option(
+    "--publication",
+    metavar="NAME",
+    shell_complete=complete_configured,
+    help="Crawl a publication of webarc.toml instead of URLs.",
+)
+@click.option(
+    "--resume", metavar="JOB", shell_complete=complete_jobs, help="Resume an interrupted job, with its settings."
+)
 @click.option(
     "--missing",
     metavar="JOB|PUBLICATION",
+    shell_complete=complete_reports,
     help="Ask again for what the crawl of that job, or the newest of a publication, did not get, as a part of its "
     "record.",
 )

@@ -25,6 +25,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Damaged, Exit, Interrupted, UsageError
 from webarcfs.archive.model.metadata import format_utc
+from webarcfs.commands.completing import complete_configured
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.output import Display
 from webarcfs.warc import http_response
@@ -39,7 +40,12 @@ _log = logging.getLogger("webarc")
     "--list", "list_", metavar="FILE", help="Paths, one a line, beside FILE...", type=AbsolutePath(allow_dash=True)
 )
 @click.option("--complete", is_flag=True, help="The files hold all that there was: remove what is missing in them.")
-@click.option("--publication", metavar="NAME", help="Whose crawl it is; its settings in webarc.toml hold.")
+@click.option(
+    "--publication",
+    metavar="NAME",
+    shell_complete=complete_configured,
+    help="Whose crawl it is; its settings in webarc.toml hold.",
+)
 @click.option("--accept-shrink", is_flag=True, help="With --complete: also if much less is left than there was.")
 @click.option(
     "--crawls",

@@ -20,7 +20,8 @@ from agent.service.agent_status import overview
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import UsageError, WebarcError
+from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
+from webarcfs.commands.completing import complete_jobs
 from webarcfs.commands.listing import LIST, Form, format_option, print_object, print_rows
 
 #: Seconds that the command waits until the job has taken an order: one that runs, and one that has to begin first.
@@ -29,8 +30,17 @@ _SOON, _LATER = 3.0, 8.0
 _MOST_HOSTS = 30
 
 
+def _complete_words(context: click.Context, parameter: click.Parameter, text: str) -> list[str]:
+    """Return what may stand behind the words so far: an open job, or an order to it."""
+    words: tuple[str, ...] = context.params.get("words") or ()
+    if len(words) == 1 and words[0] != "show":
+        return [word for word in OrderWord if word.startswith(text)]
+    first = [word for word in ("list", "show") if word.startswith(text) and not words]
+    return [*first, *complete_jobs(context, parameter, text)] if words in ((), ("show",)) else []
+
+
 @click.command()
-@click.argument("words", nargs=-1, metavar="[list | show JOB | JOB ORDER [VALUE]]")
+@click.argument("words", nargs=-1, metavar="[list | show JOB | JOB ORDER [VALUE]]", shell_complete=_complete_words)
 @archive_option
 @click.option("--reason", default="", metavar="TEXT", help="Why the order is given; the report of the job keeps it.")
 @format_option(*LIST)
@@ -75,9 +85,19 @@ def job(words: tuple[str, ...], archive: str | None, reason: str, form: Form) ->
         job = _described(place, ordering.find(place, words[1]))
         print_rows(form, [job], _lines_of, as_json=lambda _: print_object(job))
     elif len(words) >= 2:
-        _order(place, ordering.find(place, words[0]), reason, *words[1:])
+        _order(place, _find(place, words), reason, *words[1:])
     else:
         raise UsageError(f"say what to do with {words[0]}: {', '.join(OrderWord)}; or `job show {words[0]}`")
+
+
+def _find(place: Archive, words: tuple[str, ...]) -> Path:
+    """Return the folder of the job that is named first. Raises NotFound; UsageError where the order is named first."""
+    try:
+        return ordering.find(place, words[0])
+    except NotFound:
+        if words[0] in [*OrderWord]:
+            raise UsageError(f"the job comes first: `webarc-agent job {words[1]} {words[0]}`") from None
+        raise
 
 
 def _lines(jobs: list[dict[str, Any]]) -> Iterator[str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-import tomllib
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, settings_of, stop_on_signals
+from agent.commands.common import archive_option, opened, settings_of, stop_on_signals, values_of
 from agent.crawl import browser_check
 from agent.crawl.secrets import kept_back
 from agent.operations import trying
@@ -26,6 +25,8 @@ from webarcfs.archive.config.settings import UNLIMITED, Publication, Release, Se
 from webarcfs.archive.config.validators import UNLIMITED_WORD, start_url
 from webarcfs.archive.model.errors import Exit, UsageError
 from webarcfs.archive.model.metadata import format_time
+from webarcfs.commands.completing import complete_configured
+from webarcfs.commands.lazy_commands import VerbGroup
 from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_object, print_rows
 
 _set = click.option(
@@ -36,7 +37,7 @@ _MOST_HOSTS = 20
 _try = click.option("--try", "only_try", is_flag=True, help="Try it so, and change nothing.")
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def publication() -> None:
     """Show, try, add, change and retire publications.
 
@@ -113,7 +114,7 @@ def _lines_of_profiles(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 @publication.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_configured)
 @archive_option
 @click.option("--all", "is_all", is_flag=True, help="Also settings that have their defaults.")
 @format_option(*OBJECT)
@@ -142,7 +143,7 @@ def _shown(key: str, value: Any) -> Any:
 
 
 @publication.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_configured)
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
 @_set
@@ -161,7 +162,7 @@ def add(
     """
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
-    values = ({"urls": [start_url(url) for url in urls]} if urls else {}) | _values(sets)
+    values = ({"urls": [start_url(url) for url in urls]} if urls else {}) | values_of(sets)
     if not any(values.get(key) for key in ("urls", "list", "watch")):
         raise UsageError("give start URLs, or --set list=FILE, or --set watch=FEED, whose new items are captured")
     if only_try:
@@ -176,7 +177,7 @@ def add(
 
 
 @publication.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_configured)
 @archive_option
 @_set
 @click.option("--unset", "unsets", multiple=True, metavar="KEY", help="A setting to remove. May be given again.")
@@ -196,7 +197,7 @@ def edit(
     """
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
-    values = _values(sets)
+    values = values_of(sets)
     if only_try:
         text = settings_files.edited_text(place, name, values, unsets)
         _tell_trial(place, *settings_files.with_text(place, name, text), form=form)
@@ -224,7 +225,7 @@ def _in_editor(archive: Archive, name: str) -> None:
 
 
 @publication.command(name="try")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_configured)
 @archive_option
 @format_option(*OBJECT)
 def try_(name: str, archive: str | None, form: Form) -> None:
@@ -329,7 +330,7 @@ def _said(answer: Answer) -> str:
 
 
 @publication.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_configured)
 @archive_option
 def retire(name: str, archive: str | None) -> None:
     """Keep a publication, and crawl it no more; its crawls stay.
@@ -343,17 +344,3 @@ def retire(name: str, archive: str | None) -> None:
     for job in overview(place)["jobs"]:
         if job["publication"] == name:
             click.echo(f"its job {job['job']} continues; `webarc-agent job {job['job']} stop` ends it")
-
-
-def _values(sets: tuple[str, ...]) -> dict[str, Any]:
-    """Return settings from KEY=VALUE; a value that is no TOML is text. Raises UsageError."""
-    values: dict[str, Any] = {}
-    for setting in sets:
-        key, sign, text = setting.partition("=")
-        if not sign or not key.strip():
-            raise UsageError(f"{setting!r} is not KEY=VALUE, as depth=3")
-        try:
-            values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            values[key.strip()] = text
-    return values

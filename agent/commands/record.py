@@ -48,7 +48,8 @@ from webarcfs.archive.catalogue.workflow import HELD, RUNS, TABLE, Decision, Rig
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, Exit, UsageError
 from webarcfs.archive.model.metadata import format_time, parse_time
-from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.completing import complete_configured, complete_records
+from webarcfs.commands.lazy_commands import AbsolutePath, VerbGroup
 from webarcfs.commands.listing import (
     LIST,
     OBJECT,
@@ -64,10 +65,12 @@ from webarcfs.commands.listing import (
 # == record ===========================================================================================================
 
 
-_publication = click.option("--publication", metavar="NAME", help="Only the crawls of this publication.")
+_publication = click.option(
+    "--publication", metavar="NAME", shell_complete=complete_configured, help="Only the crawls of this publication."
+)
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def record() -> None:
     """Look at the records of crawls, and decide about them.
 
@@ -118,7 +121,7 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
     for column in ("", "record", "date", "domains", "", *(["state"] if decides else [])):
         table.add_column(column, no_wrap=column != "domains")
     for stored_record in shown:
-        whole = "" if stored_record.complete else "incomplete"
+        whole = "incomplete" if stored_record.completeness is False else ""
         cells = (
             str(stored_record.number),
             stored_record.id,
@@ -163,7 +166,7 @@ def _state(place: Archive, record: Record, asked: dict[str, list[str]]) -> str:
 
 
 @record.command()
-@click.argument("record_id", metavar="RECORD")
+@click.argument("record_id", metavar="RECORD", shell_complete=complete_records)
 @archive_option
 @format_option(*OBJECT)
 @click.option(
@@ -251,7 +254,7 @@ def _described(field: Field) -> dict[str, Any]:
 
 
 @record.command()
-@click.argument("record_ids", nargs=-1, metavar="[RECORD...]")
+@click.argument("record_ids", nargs=-1, metavar="[RECORD...]", shell_complete=complete_records)
 @archive_option
 @_publication
 @click.option("--format", "form", type=click.Choice(["xml", "json", "csv", "dc"]), default="xml", show_default=True)
@@ -306,7 +309,7 @@ def _write_xml(records: Iterable[Record], to: Path | None, write: Callable[[Reco
 
 
 @record.command()
-@click.argument("record_id", metavar="RECORD")
+@click.argument("record_id", metavar="RECORD", shell_complete=complete_records)
 @archive_option
 @format_option(*LIST)
 def log(record_id: str, archive: str | None, form: Form) -> None:
@@ -324,7 +327,7 @@ def _event_line(row: dict[str, str]) -> str:
 
 
 @record.command()
-@click.argument("record_id", metavar="RECORD")
+@click.argument("record_id", metavar="RECORD", shell_complete=complete_records)
 @click.argument("changes", nargs=-1, required=True, metavar="FIELD=TEXT...")
 @archive_option
 def edit(record_id: str, changes: tuple[str, ...], archive: str | None) -> None:
@@ -355,9 +358,14 @@ _reason = click.option("--reason", default="", metavar="TEXT", help="Kept in the
 
 
 @record.command()
-@click.argument("record_ids", nargs=-1, metavar="[RECORD...]")
+@click.argument("record_ids", nargs=-1, metavar="[RECORD...]", shell_complete=complete_records)
 @archive_option
-@click.option("--publication", metavar="NAME", help="All crawls of this publication that wait for a release.")
+@click.option(
+    "--publication",
+    metavar="NAME",
+    shell_complete=complete_configured,
+    help="All crawls of this publication that wait for a release.",
+)
 @click.option("--before", metavar="TIME", help="With --publication: only those before this time (CET).")
 @_reason
 def release(
@@ -404,7 +412,9 @@ def _decision(decision: Decision, explain: str) -> None:
 
     command.__doc__ = explain
     record.command(name=str(decision))(
-        click.argument("record_ids", nargs=-1, required=True, metavar="RECORD...")(command)
+        click.argument("record_ids", nargs=-1, required=True, metavar="RECORD...", shell_complete=complete_records)(
+            command
+        )
     )
 
 
@@ -466,7 +476,13 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 @record.command()
 @click.argument("fields", nargs=-1, metavar="[FIELD=TEXT...]")
 @archive_option
-@click.option("--publication", required=True, metavar="NAME", help="The publication of webarc.toml.")
+@click.option(
+    "--publication",
+    required=True,
+    metavar="NAME",
+    shell_complete=complete_configured,
+    help="The publication of webarc.toml.",
+)
 @click.option("--type", "occasion", type=click.Choice([*map(str, Occasion)]), default="regular", show_default=True)
 @click.option("--reason", default="", metavar="TEXT", help="The occasion, for --type occasion.")
 @click.option("--shift", is_flag=True, help="The schedule continues from this crawl; else it stays as it is.")
@@ -497,7 +513,7 @@ def new(  # noqa: PLR0917 # click passes them by name
 
 
 @record.command()
-@click.argument("record_id", metavar="RECORD")
+@click.argument("record_id", metavar="RECORD", shell_complete=complete_records)
 @archive_option
 @click.option("--reason", default="", metavar="TEXT", help="Kept in the record.")
 def cancel(record_id: str, archive: str | None, reason: str) -> None:
@@ -510,7 +526,7 @@ def cancel(record_id: str, archive: str | None, reason: str) -> None:
 
 
 @record.command()
-@click.argument("record_id", metavar="RECORD")
+@click.argument("record_id", metavar="RECORD", shell_complete=complete_records)
 @click.argument("name", type=click.Choice(_STEP_WORDS), metavar="STEP")
 @archive_option
 @click.option("--again", is_flag=True, help="Repeat the step; the steps that follow are due again.")
@@ -564,7 +580,7 @@ def _waited(place: Archive, folder: str) -> bool:
 
 
 @record.command()
-@click.argument("record_id", metavar="RECORD")
+@click.argument("record_id", metavar="RECORD", shell_complete=complete_records)
 @click.argument("page", metavar="[PAGE]", default="")
 @archive_option
 @click.option("--good/--bad", "is_good", default=True, help="What a look at the page showed.")
@@ -596,7 +612,7 @@ def _list_looks(place: Archive, record: Record) -> None:
 
 
 @record.command()
-@click.argument("record_id", metavar="RECORD")
+@click.argument("record_id", metavar="RECORD", shell_complete=complete_records)
 @archive_option
 @click.option("--kind", required=True, metavar="TEXT", help="The measure, in a word (field 76).")
 @click.option("--description", default="", metavar="TEXT", help="What was done (field 77).")
@@ -636,7 +652,7 @@ def _tell_next(place: Archive, record: Record) -> None:
 
 
 @record.command()
-@click.argument("record_id", metavar="RECORD")
+@click.argument("record_id", metavar="RECORD", shell_complete=complete_records)
 @click.argument("path", metavar="FILE", type=AbsolutePath(exists=True, dir_okay=False))
 @archive_option
 @click.option("--name", metavar="NAME", help="What it is called there; without it, as the file is.")
@@ -667,7 +683,7 @@ def attach(  # noqa: PLR0917 # click passes them by name
 
 
 @record.command()
-@click.argument("record_id", metavar="RECORD")
+@click.argument("record_id", metavar="RECORD", shell_complete=complete_records)
 @click.argument("name", metavar="NAME")
 @archive_option
 @click.option("--reason", required=True, metavar="TEXT", help="Kept in the record.")
@@ -684,7 +700,7 @@ def detach(record_id: str, name: str, archive: str | None, reason: str) -> None:
 
 
 @record.command()
-@click.argument("record_id", metavar="RECORD")
+@click.argument("record_id", metavar="RECORD", shell_complete=complete_records)
 @archive_option
 @format_option(*LIST)
 @click.option("--get", "name", metavar="NAME", help="Write this one out instead.")

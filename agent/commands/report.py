@@ -38,6 +38,7 @@ from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import LogLine, Tables
 from agent.reports.tables import shares as site_shares
+from webarcfs.access.gate import StaffGate
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.index.database import CaptureIndex
@@ -45,8 +46,10 @@ from webarcfs.archive.model.arc_paths import arc_path, second_path, split
 from webarcfs.archive.model.errors import Damaged, Exit, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import PAGE_ROLE, CommitTag, format_time, from_epoch
 from webarcfs.archive.model.urls import both_schemes, domain_of
+from webarcfs.commands.completing import complete_reports
 from webarcfs.commands.lazy_commands import with_archive
 from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_object, print_rows, table_console
+from webarcfs.commands.snapshot_names import Beside, Latest, StateAt, VisibleSnapshots, parse_name, resolve
 from webarcfs.content.extractors.extracted import SENTENCES, Fault
 
 _TITLES = {
@@ -78,7 +81,7 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
 
 
 @click.command()
-@click.argument("job", metavar="[JOB|TAG|PUBLICATION|HOST]", required=False)
+@click.argument("job", metavar="[JOB|TAG|PUBLICATION|HOST]", required=False, shell_complete=complete_reports)
 @archive_option
 @format_option(*LIST)
 @click.option("--csv", "as_csv", is_flag=True, help="Short for --format csv.")
@@ -121,9 +124,9 @@ def report(  # each option is a branch
     versions wrote it plain, as crawl.log.
 
     Without a job it is the newest one. A job is named as its folder in reports/, or by its publication or a host (the
-    last one is shown); a commitTag shows the part of the job that is on the tag's domain. Of a job that still runs,
-    named as its folder in jobs/, it shows what came until now; it is what is shown for a publication that has no report
-    yet.
+    last one is shown); a commitTag, or a short name such as latest@www.example.org, shows the part of the job that is
+    on the tag's domain. Of a job that still runs, named as its folder in jobs/, it shows what came until now; it is
+    what is shown for a publication that has no report yet.
 
     Of an import it names the revisits that found nothing. They wait, until a later import has what they repeat.
 
@@ -161,7 +164,7 @@ def report(  # each option is a branch
             raise UsageError("--url goes with --json, or is text")
         _tell_url(place, job, start_url(url), form)
         return
-    folder, host = find(place, job)
+    folder, host = _find_named(place, job)
     live = folder.parent == place.jobs
     summary = _summary_now(place, folder)
     if is_patched := "patched_by" in summary:
@@ -533,6 +536,19 @@ def _table_of_pages(rows: Sequence[Row], top: int) -> Table:
         rest = rows[top:]
         table.add_row(f"{len(rest):,} more", *(f"{sum(row[name] for row in rest):,}" for name in _NUMBERS), "")
     return table
+
+
+def _find_named(archive: Archive, name: str | None) -> tuple[Path, str | None]:
+    """Return what `find` returns; a name may be a short one of a snapshot, too. It raises what `resolve` does."""
+    try:
+        return find(archive, name)
+    except NotFound:
+        if name is None or not isinstance(parse_name(name), Latest | StateAt):
+            raise
+        gate = StaffGate(archive)
+        tag = resolve(name, VisibleSnapshots(archive, gate if gate.is_needed else None), Beside())
+        click.echo(f"webarc-agent: {name} is {tag}", err=True)
+        return find(archive, str(tag))
 
 
 def find(archive: Archive, name: str | None, url: str = "") -> tuple[Path, str | None]:

@@ -29,7 +29,7 @@ from agent.crawl.job_folder import is_import
 from agent.reports.report import text_of_views
 from agent.service import agent_status, loop
 from agent.service.agent_status import overview
-from webarcfs.archive.config import settings_files
+from webarcfs.archive.config import collection_files, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, SettingsError, WebarcError
@@ -147,6 +147,7 @@ def status(archive: str | None, form: Form) -> None:
     place = opened(archive)
     browser = _browser(place)
     summary = overview(place) | {
+        "collection_faults": collection_files.faults_of(place),
         "kept_at_old_defaults": settings_files.kept_at_old_defaults(place),
         "browser": None if browser is None else dataclasses.asdict(browser),
     }
@@ -171,6 +172,7 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
     yield f"{summary['archive']}: {runs}"
     yield from (f"  webarc.toml: {fault}" for fault in summary["settings_faults"])
     yield from (f"  webarc.toml: {line}" for line in summary["settings_warnings"])
+    yield from (f"  {fault}" for fault in summary["collection_faults"])
     if kept := summary["kept_at_old_defaults"]:
         yield f"  crawled as before the upgrade: {', '.join(kept)}"
         yield "    `webarc-agent publication try NAME` shows what the new defaults would bring (until the comments go)"

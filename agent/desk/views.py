@@ -75,7 +75,7 @@ class SnapshotLine:
     """A snapshot, as every list shows it. `name` is how people call it; `next` the one step that leads on.
 
     `work` is what a locked one is locked for, None in the moment of a decision. `waits_for` says in words (a msgid) why
-    no button leads on. `compare` leads to the comparison with the one before.
+    no button leads on. `complete` is None where nobody knows. `compare` leads to the comparison with the one before.
     """
 
     id: str
@@ -84,7 +84,7 @@ class SnapshotLine:
     name: str
     publication: str
     state: str
-    complete: bool
+    complete: bool | None
     reason: str
     documents: int | None
     bytes: int | None

@@ -13,7 +13,6 @@ of the index with the field names of SolrWayback, for Solr.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent.indexing.extraction import Extraction, ExtractionRequest
 from agent.pipeline.domain_run import TreeReader
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
@@ -34,12 +32,14 @@ from webarcfs.archive.index.database import SourceSnapshot, SourceVersion
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, from_epoch
-from webarcfs.content.extractors.extracted import LONGEST, SENTENCES, Extracted, Fault
-from webarcfs.content.extractors.extracting import clean, has_text, language_of
+from webarcfs.content.extractors.extracted import SENTENCES, Extracted, Fault
+from webarcfs.content.extractors.extracting import has_text
 from webarcfs.search import generations
 from webarcfs.search.index import IndexReader, IndexWriter
 from webarcfs.search.translation import Translator
 from webarcfs.search.words import CURRENT, IndexedDocument, began, faulty, kind_of
+from webarcfs.texts.extraction import Extraction, ExtractionRequest
+from webarcfs.texts.version_text import joined
 
 # == textless =========================================================================================================
 
@@ -207,8 +207,9 @@ class _Run:
         versions = database.versions(self._archive.database, domain, touched)
         for wanted, text in self._extraction.texts(self._wanted(domain, versions)):
             self._put(domain, wanted.version, joined(text, wanted.rendered.text), wanted.rendered.shown_in)
+        facts = database.capture_facts(self._archive.database, domain, (snapshot.seq for snapshot in missing))
         for snapshot in missing:
-            self._writer.mark_snapshot(snapshot.tag)
+            self._writer.mark_snapshot(snapshot.tag, facts[snapshot.seq])
         self._progress(domain, self._documents, self._documents)
 
     def _wanted(self, domain: str, versions: Iterator[SourceVersion]) -> Iterator[tuple[_Wanted, ExtractionRequest]]:
@@ -243,7 +244,8 @@ class _Run:
                 url=version.url, path=version.path, domain=domain, publication=version.publication,
                 since=version.since, until=_until(version), captured=version.captured, mime_type=version.mime_type,
                 title=version.title or text.title, status=version.status, size=version.size, blob=version.blob,
-                is_resource=version.is_resource, shown_in=shown_in, extracted=text,
+                is_resource=version.is_resource, shown_in=shown_in, is_later_part=version.stored != version.since,
+                extracted=text,
             )
         )  # fmt: skip
         self._documents += 1
@@ -299,24 +301,6 @@ class _ShownTexts:
         except (Damaged, NotFound, InvalidDocument) as error:
             _log.warning("what a browser showed of %s is not indexed: %s", version.path, error)
             return _ShownText()
-
-
-def joined(text: Extracted, rendered: str) -> Extracted:
-    """Return the text of a document with that which a browser showed of it: its lines that the document has not."""
-    if not rendered:
-        return text
-    own = set(text.body.split("\n"))
-    shown = clean(rendered)
-    more = "\n".join(line for line in shown.split("\n") if line not in own)
-    body = f"{text.body}\n{more}".strip()
-    fault = text.fault
-    if len(body) > LONGEST and not fault:
-        fault = Fault.TOO_LONG
-    if fault == Fault.NO_TEXT:
-        fault = Fault.NONE
-    return dataclasses.replace(
-        text, body=body[:LONGEST], language=text.language or language_of(shown), fault=str(fault)
-    )
 
 
 def _until(version: SourceVersion) -> int:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from agent.catalogue.recording import SYSTEM, catch_up_records
+from agent.catalogue.recording import catch_up_records
 from agent.crawl.job_folder import Progress
 from agent.importing.exported_trees import (
     Built,
@@ -37,7 +37,7 @@ from agent.indexing.recovery import catch_up_domain, catch_up_links
 from webarcfs.archive.additions.commit_additions import commit_additions, fold_in
 from webarcfs.archive.additions.placement import additions_since
 from webarcfs.archive.catalogue.catalogue import Catalogue, captures
-from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.catalogue.record import SYSTEM, RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, SEEN, Commit, RefUpdate, Repository

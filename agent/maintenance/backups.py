@@ -114,7 +114,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 #: Plain files and folders; a backup never deletes any of them.
 _PLAIN = (
-    *("webarc.toml", "publications.d", "access.aclj", "people.toml", "formats.toml", "types.toml"),
+    *("webarc.toml", "publications.d", "collections.d", "access.aclj", "people.toml", "formats.toml", "types.toml"),
     *("conf", "texts", "filters", "xsd", "reports"),
 )
 _JOURNAL = "journal"

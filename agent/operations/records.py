@@ -18,7 +18,7 @@ from io import IOBase
 from typing import Final
 
 from agent.catalogue import recording, stepfolders
-from agent.catalogue.recording import SYSTEM, ask_next, catch_up_records
+from agent.catalogue.recording import ask_next, catch_up_records
 from agent.crawl.job_folder import OCCASION, step_folder
 from agent.service import agent_status
 from agent.steps import checking
@@ -28,6 +28,7 @@ from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import (
     LARGEST_ATTACHMENT,
+    SYSTEM,
     Attachment,
     FieldNumber,
     Occasion,

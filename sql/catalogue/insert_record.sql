@@ -1,6 +1,6 @@
-INSERT INTO record (id, number, publication, state, closedFor, date, title, domain, complete, parts, occasion, reason,
+INSERT INTO record (id, number, publication, state, closedFor, date, title, titled, domain, complete, parts, occasion, reason,
                     release, documents, bytes, resources, waits, passed, progress, extensions, words, held, shown,
-                    closedUntil, signature, provenance, project, host, year, released, releases, readerWords)
-VALUES (:id, :number, :publication, :state, :closedFor, :date, :title, :domain, :complete, :parts, :occasion, :reason,
+                    closedUntil, signature, provenance, project, host, year, released, releases, updated, gone, readerWords)
+VALUES (:id, :number, :publication, :state, :closedFor, :date, :title, :titled, :domain, :complete, :parts, :occasion, :reason,
         :release, :documents, :bytes, :resources, :waits, :passed, :progress, :extensions, :words, :held, :shown,
-        :closedUntil, :signature, :provenance, :project, :host, :year, :released, :releases, :readerWords);
+        :closedUntil, :signature, :provenance, :project, :host, :year, :released, :releases, :updated, :gone, :readerWords);

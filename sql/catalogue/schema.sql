@@ -15,8 +15,9 @@ CREATE TABLE IF NOT EXISTS record (
     closedFor   TEXT NOT NULL,              -- a span of time from the capture, or empty
     date        INTEGER NOT NULL,           -- its earliest commitTag, or its begin, in seconds since 1970
     title       TEXT NOT NULL,
+    titled      INTEGER NOT NULL,           -- 1: a person gave it its title
     domain      TEXT NOT NULL,
-    complete    INTEGER NOT NULL,
+    complete    INTEGER,                    -- NULL: an import that does not say it
     parts       INTEGER NOT NULL,           -- the number of its domains
     occasion    INTEGER NOT NULL,           -- 1: not a regular capture
     reason      TEXT NOT NULL,              -- the occasion
@@ -39,6 +40,8 @@ CREATE TABLE IF NOT EXISTS record (
     year        TEXT NOT NULL,              -- of its date in CET
     released    INTEGER NOT NULL,           -- when it was released, in seconds since 1970
     releases    INTEGER NOT NULL,           -- how often it was released
+    updated     INTEGER NOT NULL,           -- when what the feed says of it changed last
+    gone        INTEGER NOT NULL,           -- 1: readers saw it once, and may see it no more
     readerWords TEXT NOT NULL               -- what a search of readers in the lists looks at, case folded
 );
 
@@ -53,6 +56,7 @@ CREATE INDEX IF NOT EXISTS record_by_extension ON record (publication, id) WHERE
 CREATE INDEX IF NOT EXISTS record_shown ON record (date, number, signature, publication, project, occasion, year) WHERE shown = 1;
 CREATE INDEX IF NOT EXISTS record_shown_of_publication ON record (publication, date, number, closedUntil, year) WHERE shown = 1;
 CREATE INDEX IF NOT EXISTS record_released ON record (released, number, closedUntil) WHERE shown = 1;
+CREATE INDEX IF NOT EXISTS record_gone ON record (updated) WHERE gone = 1;
 CREATE INDEX IF NOT EXISTS record_grouped ON record (signature, publication, project, occasion, year, date) WHERE shown = 1;
 
 CREATE TABLE IF NOT EXISTS part (                         -- what a capture published on one domain
@@ -68,6 +72,6 @@ CREATE TABLE IF NOT EXISTS part (                         -- what a capture publ
 
 CREATE INDEX IF NOT EXISTS part_of_record ON part (record);
 
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 COMMIT;

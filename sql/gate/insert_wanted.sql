@@ -1,1 +1,2 @@
-INSERT INTO temp.wanted (url, path, domain, commitTag) VALUES (:url, :path, :domain, :commitTag);
+INSERT INTO temp.wanted (url, path, domain, commitTag, publication)
+VALUES (:url, :path, :domain, :commitTag, :publication);

@@ -13,7 +13,8 @@ SELECT version.mimeType    AS mimeType,
        version.head        AS head,
        version.size        AS size,
        snapshot.publication AS publication,
-       version.resource    AS resource
+       version.resource    AS resource,
+       version.stored      AS stored
   FROM version INDEXED BY version_by_type
  CROSS JOIN document ON document.id = version.document
   LEFT JOIN snapshot ON snapshot.domain = version.domain AND snapshot.seq = version.stored

@@ -17,7 +17,18 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import Database
 
 _FEW, _MANY, _PUBLICATIONS = 10, 10_001, 5
-_PAGES = ("/", "/?all=1", "/?q=example", "/publication/p1", "/search", "/about", "/status.json", "/news.atom")
+_PAGES = (
+    "/",
+    "/?all=1",
+    "/?q=example",
+    "/publication/p1",
+    "/collections",
+    "/collection/c",
+    "/search",
+    "/about",
+    "/status.json",
+    "/news.atom",
+)
 #: What 10,001 crawls may add to a first page, in seconds of the processor.
 _AIM = 0.3
 
@@ -47,6 +58,8 @@ def _make(folder: Path, crawls: int) -> Archive:
     beside = folder / str(crawls)
     beside.mkdir()
     archive, _ = desk.make(beside, crawls, _PUBLICATIONS)
+    archive.collections.mkdir()
+    (archive.collections / "c.toml").write_text('title = "C"\npublications = ["p1", "p2"]\n')
     with opened(archive), Database(archive.database):
         pass  # as the agent leaves them
     return archive

@@ -25,7 +25,6 @@ from pathlib import Path
 from tantivy import Query
 
 from agent.indexing import fulltext
-from agent.indexing.extraction import Extraction, ExtractionRequest
 from agent.indexing.recovery import catch_up
 from tests.support import archives
 from webarcfs.access.access_rules import Standing, VisibleSnapshot
@@ -38,6 +37,7 @@ from webarcfs.search.index import IndexReader, IndexWriter
 from webarcfs.search.query_language import parse_search
 from webarcfs.search.translation import Filter, Moment, Shown, Translator
 from webarcfs.search.words import CURRENT, IndexedDocument
+from webarcfs.texts.extraction import Extraction, ExtractionRequest
 
 _PAGES, _DOMAIN = 5_000, "www.example.org"
 _DOMAINS, _SNAPSHOTS, _ASKED = 1_000, 20, 40
@@ -48,7 +48,7 @@ _START = 1_600_000_000
 _Asked = tuple[str, str, Moment, str, str]
 
 
-class _Words:
+class Words:
     """Made-up words, some of them far more frequent than others."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class _Words:
 
 def search(rows: int) -> None:
     """Pages of a site from git, then a second crawl; then questions to `rows` versions."""
-    words = _Words()
+    words = Words()
     _from_git(words)
     _at_size(words, rows)
 
@@ -75,7 +75,7 @@ def search(rows: int) -> None:
 # -- from git ----------------------------------------------------------------------------------------------------------
 
 
-def _page(words: _Words) -> bytes:
+def _page(words: Words) -> bytes:
     lines = "".join(
         f'<p class="text"><a href="/p{each}.html">{words.text(4)}</a> {words.text(36)}</p>' for each in range(8)
     )
@@ -83,7 +83,7 @@ def _page(words: _Words) -> bytes:
     return f"{head}<body><h1>{words.text(4)}</h1>{lines}</body></html>".encode()
 
 
-def _from_git(words: _Words) -> None:
+def _from_git(words: Words) -> None:
     with tempfile.TemporaryDirectory() as folder:
         archive = archives.make_archive(Path(folder))
         pages = {f"p{number}.html": _page(words) for number in range(_PAGES)}
@@ -147,7 +147,7 @@ def _into_fts5(archive: Archive, path: Path) -> None:
 # -- at size -----------------------------------------------------------------------------------------------------------
 
 
-def _versions(words: _Words, rows: int) -> Iterator[tuple[int, str, str, int, int, str]]:
+def _versions(words: Words, rows: int) -> Iterator[tuple[int, str, str, int, int, str]]:
     """Number, domain, path, since, until and text of versions: 20 snapshots of each domain, 1 % changed in each."""
     documents = rows * 100 // (100 + _SNAPSHOTS - 1)
     number = 0
@@ -164,7 +164,7 @@ def _seq(snapshot: int) -> int:
     return _START + snapshot * _DAY
 
 
-def _at_size(words: _Words, rows: int) -> None:
+def _at_size(words: Words, rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = Path(folder) / "index", Path(folder) / "fts.db"
         child = [sys.executable, "-m", "tests.bench.fulltext", str(ours), str(theirs), str(rows)]
@@ -174,7 +174,7 @@ def _at_size(words: _Words, rows: int) -> None:
 
 def _fill(ours: Path, theirs: Path, rows: int) -> None:
     """Put the versions into both; run in a process of its own, whose memory is told."""
-    words = _Words()
+    words = Words()
     text = 0
     own = other = 0.0
     with IndexWriter(ours) as writer, closing(sqlite3.connect(theirs)) as connection:
@@ -232,7 +232,7 @@ def _insert(connection: sqlite3.Connection, pending: Sequence[tuple[IndexedDocum
     connection.commit()
 
 
-def _questions(words: _Words) -> dict[str, Callable[[], _Asked]]:
+def _questions(words: Words) -> dict[str, Callable[[], _Asked]]:
     """Kind → a question: in our words, in FTS5's, its state, its domain, its order."""
     choice, all_words = words.chance.choice, words.words
 
@@ -261,7 +261,7 @@ def _questions(words: _Words) -> dict[str, Callable[[], _Asked]]:
     }
 
 
-def _ask_both(words: _Words, ours: Path, theirs: Path) -> None:
+def _ask_both(words: Words, ours: Path, theirs: Path) -> None:
     begun = time.perf_counter()
     reader = IndexReader(ours)
     print(f"  opened in                        {(time.perf_counter() - begun) * 1000:9.1f} ms")
@@ -289,10 +289,10 @@ def _ask_both(words: _Words, ours: Path, theirs: Path) -> None:
     _tell("all of them", every)
     print(
         "    aim: the ratio at most 0.1 (50 ms), held at most twice",
-        f"{_percentile(every[2]) / _percentile(every[0]):.1f}",
+        f"{percentile(every[2]) / percentile(every[0]):.1f}",
     )
     facets = [_timed(_facets, reader, words) for _ in range(_ASKED)]
-    print(f"  facets                           {_percentile(facets, 0.5):9.1f} {_percentile(facets):9.1f}")
+    print(f"  facets                           {percentile(facets, 0.5):9.1f} {percentile(facets):9.1f}")
     asked = [sys.executable, "-m", "tests.bench.fulltext", str(ours)]
     memory = int(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
     print(f"  a reader                         {memory / 1024:9,.0f} MiB of its own   aim: 100")
@@ -300,7 +300,7 @@ def _ask_both(words: _Words, ours: Path, theirs: Path) -> None:
 
 def _reader(index: Path) -> None:
     """Print the memory of a process that asks the index all kinds of questions, in KiB."""
-    reader, words = IndexReader(index), _Words()
+    reader, words = IndexReader(index), Words()
     for question in _questions(words).values():
         for _ in range(_ASKED):
             _ours(reader, Shown(), question())
@@ -309,12 +309,12 @@ def _reader(index: Path) -> None:
 
 
 def _tell(kind: str, times: Sequence[list[float]]) -> None:
-    own, other, held = ((_percentile(each, 0.5), _percentile(each)) for each in times)
+    own, other, held = ((percentile(each, 0.5), percentile(each)) for each in times)
     figures = f"{own[0]:9.2f} {own[1]:9.2f} {other[0]:9.1f} {other[1]:9.1f}   {own[1] / other[1]:5.2f}"
     print(f"    {kind:28} {figures} {held[0]:9.2f} {held[1]:9.2f}")
 
 
-def _percentile(times: Sequence[float], share: float = 0.95) -> float:
+def percentile(times: Sequence[float], share: float = 0.95) -> float:
     return sorted(times)[min(int(len(times) * share), len(times) - 1)]
 
 
@@ -335,7 +335,7 @@ def _ours(reader: IndexReader, shown: Shown, asked: _Asked) -> int:
     return page.total + len(list(page.plain()))
 
 
-def _facets(reader: IndexReader, words: _Words) -> object:
+def _facets(reader: IndexReader, words: Words) -> object:
     query = _query(reader, Shown(), words.chance.choice(words.words[:300]), Moment())
     return reader.aggregate(
         query, {name: {"terms": {"field": name, "size": 20}} for name in ("domain", "kind", "language")}

@@ -63,7 +63,7 @@ def said(archive: Archive, arc: str) -> dict[str, str]:
 def found(archive: Archive, words: str, *, reader: str | None = None, ever: bool = False) -> list[str]:
     """The paths of the pages that a search finds; of the staff, or of a reader."""
     gate = None if reader is None else Gate(archive, Reader(reader))
-    answer = Searcher(archive, gate).ask(SearchQuestion(words=words, all_versions=ever))
+    answer = Searcher(archive, gate).ask(SearchQuestion(words=words, present=not ever))
     return sorted(hit.url.removeprefix(URL) for hit in answer.hits)
 
 
@@ -406,7 +406,7 @@ def test_words_that_only_a_browser_showed_are_found(archive: Archive, tmp_path: 
     assert found(archive, "title:Tiere") == ["app"]
     assert found(archive, '"served words" scripted') == ["own"]
     assert found(archive, "binary") == ["data.bin"]
-    (hit,) = Searcher(archive).ask(SearchQuestion(words="giraffe")).hits
+    (hit,) = Searcher(archive).ask(SearchQuestion(words="giraffe", present=True)).hits
     assert hit.title == "Tiere"
     recover(archive)
     bring_in_step(archive, anew=True)

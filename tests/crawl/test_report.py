@@ -236,6 +236,16 @@ def test_a_tag_is_the_part_of_its_domain_and_a_publication_its_last_job(archive:
     assert json.loads(_report(archive, "two-hosts", "--json").out)["summary"]["job"] == done.job
 
 
+def test_a_short_name_of_a_snapshot_is_the_part_of_its_domain(archive: Archive, done: crawls.Outcome) -> None:
+    tag = next(tag for tag in done.tags if tag.endswith("@a.example"))
+    whole = _report(archive, tag, "--json").out
+    for name in ("latest@a.example", f"{tag[:10]}@a.example", f"{tag[:4]}@a.example"):
+        answer = _report(archive, name, "--json")
+        assert answer.out == whole and f"{name} is {tag}" in answer.err
+    answer = _report(archive, "latest~1@a.example")
+    assert answer.code == 2 and f"the first is {tag}" in answer.err
+
+
 def test_a_host_is_the_last_crawl_that_published_it(archive: Archive, done: crawls.Outcome) -> None:
     """Not its patch, and a report that cannot be read is not in the way of others."""
     patch, damaged = archive.reports / "20991231T000000-two-hosts+patch", archive.reports / "20991231T000001-other"

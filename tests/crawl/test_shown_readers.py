@@ -70,7 +70,7 @@ def crawl_under_embargo(archive: Archive, path: Path, *pages: Shown) -> None:
 def found(archive: Archive, words: str, *, ever: bool = False, reader: bool = True, name: str = "") -> list[str]:
     bring_in_step(archive)
     searcher = Searcher(archive, Gate(archive, Reader(name)) if reader else None)
-    answer = searcher.ask(SearchQuestion(words=words, all_versions=ever))
+    answer = searcher.ask(SearchQuestion(words=words, present=not ever))
     return sorted(hit.url.removeprefix(URL) for hit in answer.hits)
 
 

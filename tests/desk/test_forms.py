@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import resource
 import threading
 from typing import Any
@@ -19,10 +20,12 @@ from agent.crawl.job_folder import JobState, Phase, step_folder
 from agent.desk import forms, login
 from agent.desk.forms import SentForm
 from agent.desk.server import app
+from agent.indexing.recovery import recover
 from agent.operations import records
 from agent.steps import running
-from tests.desk.conftest import DOMAIN, World
+from tests.desk.conftest import DOMAIN, World, when
 from tests.support.desks import PASSWORD, Answer, Client
+from tests.support.rooms import Page, published
 from tests.support.waiting import until
 from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import people
@@ -360,6 +363,8 @@ def test_a_page_is_withheld_and_given_back(own: World) -> None:
     done = anna.submit(wrong, "/access/withhold", said)
     assert done.status == 200 and SCRIPTS in done.words and "by law" in done.words
     assert {rule.public_text for rule in access_rules.load(own.archive).rules} == {"by law"}
+    (lift,) = done.page.xpath("//th[normalize-space()='Lift']")
+    assert lift.get("class") != "unseen", "a cell that is cut out of its row moves the columns"
     rules = access_rules.load(own.archive).rules
     assert {each.url for each in rules} == {url, f"http://{DOMAIN}/old/*"} and rules[0].by == "Anna \u4f8b"
     anna.submit(done, "/access/lift")
@@ -519,6 +524,20 @@ def test_a_preview_shows_what_is_unreleased_to_one_person_and_one_record(own: Wo
     assert "leads out of the crawl" in anna.get(away.replace("&amp;", "&")).words
     anna.submit(anna.get("/"), "/logout")
     assert nobody.ask("GET", source).status in (403, 404), "it ends with its session"
+
+
+def test_a_preview_says_what_is_left_out_and_what_is_under_embargo(own: World) -> None:
+    settings = {"publication": {"name": "p", "exclude": [{"match": f"{DOMAIN}/mirror/*", "reason": "appraised"}]}}
+    Catalogue(own.archive).save([], "test", "settings", files={"publications/p.json": json.dumps(settings).encode()})
+    closed = "http://closed.test/"
+    published(own.archive, "closed.test", {closed: Page(b"<p>c")}, when(1), publication="r", closed_for="100 years")
+    recover(own.archive)
+    anna = own.served.client("anna")
+    prefix = anna.get(path(own, 4, "preview")).path.partition("/http")[0]
+    left_out = anna.get(f"{prefix}/http://{DOMAIN}/mirror/x")
+    assert left_out.status == 404 and "This part was left out" in left_out.words and "appraised" in left_out.words
+    embargoed = anna.get(f"{prefix}/{closed}")
+    assert embargoed.status == 403 and "under embargo" in embargoed.words and "2126" in embargoed.words
 
 
 @pytest.mark.parametrize("by", ["oneself", "administrator", "hand", "removed"])

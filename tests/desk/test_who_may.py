@@ -469,6 +469,11 @@ def test_an_address_of_a_feed_opens_the_feed_alone_until_it_is_taken_back(own: W
     assert secret not in rita.get("/feed").text, "it is shown once"
     feed = reader.get(place)
     assert (feed.status, feed.headers["content-type"]) == (200, "application/atom+xml")
+    assert (feed.headers["cache-control"], secret in feed.text) == ("private, no-cache", False)
+    for condition, field in (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified")):
+        again = reader.ask("GET", place, headers={condition: feed.headers[field]})
+        assert (again.status, again.body) == (304, b""), condition
+    assert reader.ask("GET", place, headers={"If-None-Match": '"x"'}).body == feed.body
     entries = etree.fromstring(feed.body).findall("{*}entry")
     titles = [each.findtext("{*}title") or "" for each in entries]
     updated = [each.findtext("{*}updated") or "" for each in entries]

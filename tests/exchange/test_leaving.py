@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import subprocess
 import sys
 import zipfile
+from datetime import datetime
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
+from agent.indexing.fulltext import bring_in_step
+from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.sources import ROOT
 from webarcfs.archive.config import directory
+from webarcfs.archive.model.metadata import CET
 from webarcfs.export.selection import Asked, select
 
 pytestmark = pytest.mark.crawl
 
 SECTION = (ROOT / "README.md").read_text("utf-8").partition("## Leaving again\n")[2].partition("\n## ")[0]
 COMMANDS = re.findall(r"^ {4,8}(webarc\S* .*)$", SECTION, re.MULTILINE)
+QUESTIONS = [command for command in COMMANDS if " --search " in command or " --query " in command]
 
 
 def test_each_command_does_what_it_says(tmp_path: Path) -> None:
@@ -29,8 +37,10 @@ def test_each_command_does_what_it_says(tmp_path: Path) -> None:
     archives.publish(archive, pages={"b.html": b"changed"})
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "HOME": str(tmp_path), "PATH": path}
-    assert len(COMMANDS) == 9
+    assert len(COMMANDS) == 13 and len(QUESTIONS) == 4
     for command in COMMANDS:
+        if command in QUESTIONS:
+            continue
         words = ["bash", "-o", "pipefail", "-c", command]
         done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (command, done.stderr)
@@ -44,3 +54,30 @@ def test_each_command_does_what_it_says(tmp_path: Path) -> None:
     again = directory.open_archive(tmp_path / "again")
     states = [[each.tree for each in select(place, Asked())] for place in (archive, again)]
     assert states[0] == states[1]
+
+
+def test_each_question_takes_away_what_it_finds(tmp_path: Path) -> None:
+    archive = directory.create(tmp_path / "webarc")
+    pdf = BytesIO()
+    figure = Figure()
+    figure.text(0.1, 0.5, "annual report")
+    figure.savefig(pdf, format="pdf")
+    host, flood = "www.example.org", b"<html lang=en><title>Flood</title><p>The flood of the river</p></html>"
+    pages = {"mayor.html": b'<p>The mayor</p><img src="/a.png">', "a.png": b"\x89PNG", "report.pdf": pdf.getvalue()}
+    archives.publish(archive, host, {"flood.html": flood}, datetime(2021, 7, 20, tzinfo=CET))
+    archives.publish(archive, host, {**pages, "minutes.html": b"<p>x</p>"})
+    recover(archive)
+    bring_in_step(archive)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    said = []
+    for command in QUESTIONS:
+        words = ["bash", "-o", "pipefail", "-c", command]
+        environment = {**os.environ, "HOME": str(tmp_path), "PATH": path}
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+        said.append(done.stdout)
+    warc = gzip.decompress((tmp_path / "mayor.warc.gz").read_bytes())
+    assert warc.count(b"WARC-Type: response") == 2 and b"/a.png" in warc
+    assert any(file.name.endswith(".pdf") for file in (tmp_path / "reports").rglob("*"))
+    assert "flood of the river" in (tmp_path / "flood.csv").read_text("utf-8")
+    assert json.loads(said[-1])["url"] == f"http://{host}/minutes.html"

@@ -308,7 +308,7 @@ def test_the_command_replaces_nothing(archive: Archive, exported: Path, tmp_path
     [
         (["--at", "yesterday"], 1, "no commitTag and no time"),
         (["--at", "1999-01-01"], 2, "nothing to export"),
-        (["--since", "x"], 1, "--since"),
+        (["--since", "x"], 1, "no commitTag"),
         (["--record", "r", "--publication", "p"], 1, "--record"),
         (["--record", "20200101T000000-no"], 2, "no record"),
         (["--format", "static", "-"], 1, "standard output"),

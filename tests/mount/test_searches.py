@@ -69,6 +69,20 @@ def test_searches_are_folders_of_links(searched: Mounted) -> None:
     assert listed.stdout == "000001\n"
 
 
+def test_all_versions_are_searched_by_name(searched: Mounted) -> None:
+    """S-search-4: `all:` before the words; one link a URL, to its best version, in the last snapshot that has it."""
+    first, newest = (f"../../.snapshots/2026-11-21T03:00:0{second}@{DOMAIN}" for second in "01")
+    assert _links(searched, "all:gone") == [f"{first}/old.html"]
+    assert sorted(_links(searched, "all:report")) == [f"{newest}/a.html", f"{newest}/b/c.html"]
+    assert _links(searched, "all:gone OR report") != _links(searched, "gone OR report")
+    assert _links(searched, "gone during:2026") == _links(searched, "all:gone during:2026") == [f"{first}/old.html"]
+    assert _links(searched, "gone present:2026-11-20") == _links(searched, "all:gone present:now") == []
+    assert "gone" in (searched / ".search/all:gone/000001/data.html").read_text("utf-8")
+    for words in ("all:", "all:(gone", "all: during:x"):
+        with pytest.raises(FileNotFoundError):
+            (searched / f".search/{words}").stat()
+
+
 def test_a_search_that_is_wrong_is_not_there(searched: Mounted) -> None:
     """S-search-2: the log says why."""
     for words in ("(report", "nofield:x", "...", "type:pfd"):

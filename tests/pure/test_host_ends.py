@@ -57,10 +57,10 @@ def test_without_a_table_of_hosts_the_parts_decide() -> None:
 def test_field_21_names_the_hosts() -> None:
     about = _about({"a": True, "b": False, "c": False})
     told = "complete but for 2 hosts: b (server down: dns), c (server down: dns)"
-    assert status_of(about, is_complete=True) == told
-    assert status_of(about, is_complete=False) == "incomplete"
-    assert status_of(_about({"a": True}), is_complete=True) == "complete"
-    assert len(status_of(_about({f"h{number}": number == 0 for number in range(500)}), is_complete=True)) < 1000
+    assert status_of(about, completeness=True) == told
+    assert status_of(about, completeness=False) == "incomplete"
+    assert status_of(_about({"a": True}), completeness=True) == "complete"
+    assert len(status_of(_about({f"h{number}": number == 0 for number in range(500)}), completeness=True)) < 1000
 
 
 def test_lines_name_few() -> None:

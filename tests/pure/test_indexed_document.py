@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.content.extractors.extracted import Extracted
-from webarcfs.search.words import CURRENT, IndexedDocument, from_bytes
+from webarcfs.search.words import CURRENT, WORDLESS, IndexedDocument, from_bytes, marks
 
 pytestmark = pytest.mark.pure
 
@@ -43,3 +43,15 @@ def test_the_bytes_of_a_usual_document_are_few() -> None:
     assert from_bytes(usual.about(), usual.content()) == replace(
         usual, extracted=replace(usual.extracted, title="News")
     )
+
+
+def test_only_a_document_without_any_words_is_found_by_those_of_its_address() -> None:
+    url = "http://www.example.org/harbour.png"
+    picture = IndexedDocument(
+        url=url, path=url.removeprefix("http:/"), domain="www.example.org", publication="p", since=1_600_000_000,
+        until=CURRENT, captured=1_600_000_000, mime_type="image/png", title="", status=200, size=1, blob="5b" * 20,
+    )  # fmt: skip
+    assert WORDLESS in marks(picture)
+    assert WORDLESS not in marks(replace(picture, title="Harbour"))
+    for part in ("body", "title", "headings", "description"):
+        assert WORDLESS not in marks(replace(picture, extracted=Extracted(**{part: "harbour"})))

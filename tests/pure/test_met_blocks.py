@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import DatabaseDamaged
-from webarcfs.archive.model.url_lists import SIZE, Met, MetBlock, blocks_of, met_at, unpacked
+from webarcfs.archive.model.url_lists import SIZE, Met, MetBlock, blocks_of, extent_of, met_at, met_in, unpacked
 
 pytestmark = pytest.mark.pure
 
@@ -23,6 +23,15 @@ def test_what_is_packed_is_found(met: dict[int, Met], chance: object) -> None:
     for number in range(4 * SIZE + 1) if len(met) < 3 else [*met, 1, SIZE, 4 * SIZE]:
         block = packed.get(number // SIZE)
         assert (met_at(block.base, unpacked(block), number) if block is not None else None) == met.get(number)
+
+
+@given(st.dictionaries(st.integers(1, 3 * SIZE), _mets, min_size=1, max_size=30))
+def test_a_block_tells_all_that_was_met_and_its_extent(met: dict[int, Met]) -> None:
+    blocks = [*blocks_of(met.items())]
+    assert {number: when for block in blocks for number, when in met_in(block)} == met
+    for block in blocks:
+        times = [when.time for number, when in met.items() if number // SIZE == block.number]
+        assert extent_of(block) == (len(times), min(times), max(times))
 
 
 def test_a_row_of_a_thousand_urls_is_small() -> None:

@@ -54,6 +54,37 @@ def test_compact_times_round_trip_and_sort(time: datetime) -> None:
     assert metadata.compact_time(time + timedelta(seconds=1)) > text
 
 
+#: What a person leaves out of a time: the number of letters that are written, and where the next such span begins.
+_SPANS = {
+    4: lambda time: time.replace(year=time.year + 1, month=1, day=1, hour=0, minute=0, second=0),
+    7: lambda time: (time.replace(day=28) + timedelta(days=4)).replace(day=1, hour=0, minute=0, second=0),
+    10: lambda time: time.replace(hour=0, minute=0, second=0) + timedelta(days=1),
+    13: lambda time: time.replace(minute=0, second=0) + timedelta(hours=1),
+    16: lambda time: time.replace(second=0) + timedelta(minutes=1),
+    19: lambda time: time + timedelta(seconds=1),
+}
+
+
+@given(times.filter(lambda time: 2 < time.year < 9998), st.sampled_from(sorted(_SPANS)))
+def test_a_date_or_time_is_its_end(time: datetime, written: int) -> None:
+    """A crawl of the last second is in it, and one of the second after it is not."""
+    text = metadata.format_time(time)[:written]
+    moment = metadata.parse_moment(text)
+    after = _SPANS[written](metadata.parse_time(metadata.format_time(time)))
+    assert isinstance(moment, datetime)
+    assert after - timedelta(seconds=1) <= moment < after
+    if written > 10:
+        assert metadata.parse_moment(f"{text}+00:00") == moment + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2026-", "2026-13", "0000", "2026-W10", "2026-11-31", "2026-11-21T03:0", "0001-01-01T00:00:00+14:00"]
+)
+def test_what_is_no_moment(text: str) -> None:
+    with pytest.raises(Damaged):
+        metadata.parse_moment(text)
+
+
 @pytest.mark.parametrize(
     "text",
     [

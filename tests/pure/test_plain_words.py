@@ -38,23 +38,25 @@ _SNAPSHOT = re.compile(r"\b(snapshots?|Momentaufnahmen?|Schnappsch\w+)\b", re.IG
 _JINJA = re.compile(r"\{% trans\b.*?endtrans %\}|\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", re.DOTALL)
 #: Texts of the desk and the reading room that mean the state of one host at one time → why. All others say crawl.
 SNAPSHOTS = {
-    "A crawl is one run of the archive's crawler over a site. A snapshot is the state of one host at one time. Pages"
-    " are shown as they were sent, with their links led into the archive; a link to a page that is not archived leads"
-    " to a notice. Dates are CET all year, which is one hour ahead of UTC.": "it says what both words mean",
+    "A crawl is one visit to a site: a program fetches its pages, and the archive keeps them. A snapshot is one host as"
+    " it was at one time. A page is shown as its server sent it, and its links lead to other archived pages. If a page"
+    " is not archived, a notice says so. All times are Central European Time without daylight saving (CET), one hour"
+    " ahead of UTC.": "it says what both words mean",
     "All %(count)s hits of this snapshot": "a group of hits has one commitTag",
     "Snapshots with hits": "a group of hits has one commitTag",
     "by snapshot": "a group of hits has one commitTag",
     "One snapshot is not indexed yet.": "the full-text index counts commitTags",
     "%(n)s snapshots are not indexed yet.": "the full-text index counts commitTags",
     "In the snapshot of %(when)s.": "the frame's time is that of a commitTag",
-    "Unchanged since then, in the snapshot of %(when)s.": "the frame's time is that of a commitTag",
     "In the snapshot of %(when)s as it was then: the crawl of that snapshot has no capture of it.":
         "the frame's time is that of a commitTag",
     "Not in this snapshot": "replay stays in what one host had at one time",
     "The snapshot of %(when)s does not have this address.": "replay stays in what one host had at one time",
-    "This page in each snapshot": "a calendar has what each commitTag of its host did to a URL",
+    "This page in each snapshot, newest first": "a calendar has what each commitTag of its host did to a URL",
     "This page in each snapshot, by day": "a calendar has what each commitTag of its host did to a URL",
     "This page in each snapshot, over time": "a calendar has what each commitTag of its host did to a URL",
+    "%(count)s snapshots, %(changes)s with changes:": "a calendar counts commitTags of its host",
+    "all snapshots": "a calendar counts commitTags of its host",
     "snapshots": "a calendar counts commitTags of its host",
     "is no time and no snapshot": "`at` takes a commitTag",
     "<p lang=en>This page is not in this snapshot, or it cannot be shown.</p>"

@@ -23,10 +23,14 @@ from webarcfs.search.query_language import (
     Expression,
     Language,
     Not,
+    ParsedSearch,
     Site,
     TypeCondition,
     Words,
+    parse_condition,
     parse_search,
+    parse_span,
+    parse_whole_search,
 )
 
 pytestmark = pytest.mark.pure
@@ -88,6 +92,28 @@ def test_searches_and_their_meaning(text: str, meaning: Expression) -> None:
         ("lang:deutsch", "a language is", 5),
         ("site:/a", "a site is", 5),
         ("a NOT", "comes a word", 2),
+        ("a (during:2024)", "in no brackets", 3),
+        ("(a (b present:now))", "in no brackets", 6),
+        ("a -during:2024", "in no brackets", 3),
+        ("NOT present:2024", "in no brackets", 4),
+        ("a OR during:2024", "in no brackets", 5),
+        ("during:2024 OR a", "in no brackets", 0),
+        ("a Present:now OR b", "in no brackets", 2),
+        ("during:2024 a during:2024", "once", 14),
+        ("during:2024 present:now", "once", 12),
+        ("a during:20x", "a span of time is", 9),
+        ("during:2024-13", "a span of time is", 7),
+        ("during:2023-02-29", "a span of time is", 7),
+        ("during:0000", "a span of time is", 7),
+        ("during:2019..", "a span of time is", 7),
+        ("during:..2019", "a span of time is", 7),
+        ("during:2019..2020..2021", "a span of time is", 7),
+        ("during:2019-2021", "a span of time is", 7),
+        ("during:now", "a span of time is", 7),
+        ("during:2021..2019", "ends before it begins", 7),
+        ("during:٢٠٢٤", "a span of time is", 7),
+        ("present:2019..2020", "of one time", 8),
+        ("present:then", "a span of time is", 8),
     ],
 )
 def test_faults_are_marked_at_their_place(text: str, said: str, place: int) -> None:
@@ -115,6 +141,65 @@ def test_searches_are_bounded(text: str, said: str) -> None:
         parse_search(text)
 
 
+def _at(*time: int) -> int:
+    return int(datetime(*time, tzinfo=CET).timestamp())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "during"),
+    [
+        ("2024", (_at(2024, 1, 1), _at(2025, 1, 1))),
+        ("2023", (_at(2023, 1, 1), _at(2024, 1, 1))),
+        ("2024-02", (_at(2024, 2, 1), _at(2024, 3, 1))),
+        ("2024-12", (_at(2024, 12, 1), _at(2025, 1, 1))),
+        ("2024-2-29", (_at(2024, 2, 29), _at(2024, 3, 1))),
+        ("2019..2021", (_at(2019, 1, 1), _at(2022, 1, 1))),
+        ("2019-05..2021", (_at(2019, 5, 1), _at(2022, 1, 1))),
+        ("2021-01-31..2021-02", (_at(2021, 1, 31), _at(2021, 3, 1))),
+        ("2024-01-31T12:30", (_at(2024, 1, 31, 12, 30), _at(2024, 1, 31, 12, 31))),
+        ("2024-01-31T12:30:05", (_at(2024, 1, 31, 12, 30, 5), _at(2024, 1, 31, 12, 30, 6))),
+        ("9999-12", (_at(9999, 12, 1), _at(9999, 12, 31) + 86_400)),
+    ],
+)
+def test_spans_of_time_have_both_ends(text: str, during: tuple[int, int]) -> None:
+    assert parse_span(text) == during
+    assert parse_whole_search(f"a during:{text} b") == ParsedSearch(All((_word("a"), _word("b"))), during=during)
+    assert parse_search(f"during:{text}") == All()
+    if ".." not in text:
+        assert parse_whole_search(f"(a OR b) present:{text}").at == during[1] - 1
+
+
+def test_the_present_is_a_state() -> None:
+    assert parse_whole_search("a present:now") == ParsedSearch(_word("a"), is_present=True)
+    assert parse_whole_search('present:"NOW"').is_present
+    assert parse_whole_search("present").expression == _word("present")
+    assert parse_whole_search('"during:2024"').expression == Words(("during", "2024"))
+
+
+@pytest.mark.parametrize(
+    "word", ["東京都", "отчёт", "กรุงเทพ", "ירושלים", "مدينة", "Ἀθῆναι", "서울", "naïve", "हिन्दी", "😀 x"]
+)
+def test_a_span_stands_beside_words_of_every_script(word: str) -> None:
+    search = parse_whole_search(f"{word} during:2024 {word}")
+    assert search.during == parse_span("2024") and search.expression == parse_search(f"{word} {word}")
+
+
+def test_values_from_elsewhere_are_one_value() -> None:
+    assert parse_condition("site", "example.org/a") == Site("example.org/a")
+    for name, value in (
+        ("site", 'a" OR "b'),
+        ("type", "pdf lang:de"),
+        ("lang", ""),
+        ("after", "2024 OR a"),
+        ("site", "a b"),
+    ):
+        with pytest.raises(BadCondition):
+            parse_condition(name, value)
+    for text in ("", "2024 2025", "x", "2024-", "2024\n"):
+        with pytest.raises(BadCondition):
+            parse_span(text)
+
+
 _PIECES = st.sampled_from(
     [
         '"',
@@ -130,7 +215,11 @@ _PIECES = st.sampled_from(
         "title:",
         "site:",
         "before:",
+        "during:",
+        "present:",
         "2024",
+        "2019..2021",
+        "now",
         " ",
         "é",
         "東",
@@ -144,8 +233,12 @@ _PIECES = st.sampled_from(
 @given(st.lists(_PIECES, max_size=30).map("".join) | st.text())
 def test_any_text_is_a_search_or_has_a_fault(text: str) -> None:
     try:
-        found = parse_search(text)
+        found = parse_whole_search(text)
     except BadCondition as error:
         assert all(char.isprintable() for line in str(error).splitlines() for char in line)
     else:
-        assert found != All()
+        states = [found.during, found.at, found.is_present or None]
+        assert found.expression != All() or any(state is not None for state in states)
+        assert sum(state is not None for state in states) <= 1
+        assert found.during is None or found.during[0] < found.during[1]
+        assert parse_search(text) == found.expression

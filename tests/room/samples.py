@@ -8,10 +8,13 @@ from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
+from webarcfs.access.access_rules import Blocked
 from webarcfs.archive.model.metadata import CET
+from webarcfs.room.pages.citing import FORMS, Citation
 from webarcfs.room.views import (
     CalendarEntry,
     Change,
+    CollectionCard,
     Compared,
     DiffLine,
     ExternalLinkRow,
@@ -24,6 +27,7 @@ from webarcfs.room.views import (
     Slice,
     SnapshotRow,
 )
+from webarcfs.search.curves import CurvePoint, Curves, Period, PeriodLength, periods
 
 #: A template, and its values.
 Sample = tuple[str, dict[str, Any]]
@@ -57,7 +61,7 @@ def row(number: int = 12, **others: Any) -> SnapshotRow:
         publication="bundestag",
         signature="5100",
         provenance="Referat PuK 4, Online-Dienste",
-        project="Internet",
+        project=("Internet", "Intranet")[number % 5 == 0],
         domains=("www.bundestag.example", "dip.bundestag.example", "mitmischen.bundestag.example"),
         is_occasion=number % 3 == 0,
         reason="Constitution of the 16th electoral term" if number % 3 == 0 else "",
@@ -112,6 +116,19 @@ _GROUPS = (
 )
 
 
+_CARDS = (
+    CollectionCard(
+        href="/collection/elections", title="Bundestagswahlen und ihre Kampagnen im Netz", count=1_240, first=START,
+        last=_year(60), picture="/collection/elections/picture", picture_text="Eine Wahlurne vor dem Reichstag",
+        lead="Seiten der Parteien, der Kandidaten und des Bundeswahlleiters, vor und nach jeder Wahl geholt. " * 2,
+    ),
+    CollectionCard(
+        href="/collection/floods", title="Flut", lead="Kreise und Gemeinden an Elbe und Mulde.", count=3, first=START,
+        last=_year(2),
+    ),
+    CollectionCard(href="/collection/c", title="C", lead="", count=1, first=START, last=START),
+)  # fmt: skip
+_IN_COLLECTIONS = (PageLink("/collection/elections", _CARDS[0].title), PageLink("/collection/floods", "Flut"))
 _SNIPPET = (
     "… in der Sitzung des Ausschusses für Wirtschaft wurde der Bericht der Bundesregierung beraten; "
     "der Bericht liegt als Drucksache vor …"
@@ -127,8 +144,14 @@ def _hit(number: int) -> SimpleNamespace:
         mime_type=("text/html", "application/pdf")[number % 2],
         language=("de", "", "en")[number % 3],
         size=48_123 * number,
-        first=_year(number),
-        last=_year(number + number % 2),
+        date=_year(number),
+        words_from=_year(number),
+        words_to=_year(number + number % 4),
+        versions=number % 3 + 1,
+        of_versions=number % 5 + 3,
+        has_words=number % 3 == 0,
+        is_present=number % 3 < 2,
+        is_of_words=number != 6,
         snippet=Marked(_SNIPPET, tuple((at, at + 7) for at in (_SNIPPET.find("Bericht"), _SNIPPET.rfind("Bericht")))),
         signature="5100",
         project="Internet",
@@ -138,6 +161,7 @@ def _hit(number: int) -> SimpleNamespace:
 
 
 _FACETS = (
+    ("during", "Captured in", ((PageLink("?during=2005", "2005"), 800), (PageLink("?during=2006", "2006"), 900))),
     ("type", "Kind of file", ((PageLink("?type=html", "html"), 1_204), (PageLink("?type=pdf", "pdf", True), 311))),
     (
         "site",
@@ -145,19 +169,46 @@ _FACETS = (
         ((PageLink("?site=a", "www.bundestag.example"), 1_411), (PageLink("?site=b", "dip.example"), 104)),
     ),
     ("language", "Language", ((PageLink("?language=de", "de"), 1_400), (PageLink("?language=en", "en"), 115))),
-    ("", "Year", ((PageLink("", "2005"), 800), (PageLink("", "2006"), 900))),
+    ("publication", "Publication", ((PageLink("?publication=bundestag", "bundestag"), 1_515),)),
+    ("role", "Pages and resources", ((PageLink("", "page"), 1_515),)),
 )
 _SEARCHED = page(
     "search.html",
     words="bericht ausschuss",
-    fields={"site": "www.bundestag.example", "type": "pdf", "sort": "date", "after": "2005"},
+    fields={
+        "site": "www.bundestag.example",
+        "type": "pdf",
+        "sort": "date",
+        "after": "2005",
+        "before": "2008",
+        "during": "2005..2008",
+        "language": "de",
+        "publication": "bundestag",
+        "record": "a",
+        "role": "any",
+    },
     has_index=True,
     total=1_515,
+    in_present=311,
+    is_exact=False,
+    is_of_the_past=False,
+    curve=PageLink("/curve?q=bericht+ausschuss&type=pdf", ""),
+    address=PageLink("/web/*/http://www.bundestag.example/", "http://www.bundestag.example/"),
+    only_record=(row(), PageLink("/search?q=bericht", "")),
+    languages=(("de", "German"), ("en", "English"), ("tlh", "tlh")),
+    kinds=("html", "other", "pdf"),
+    table_rows=1_000,
+    as_it_was=None,
+    states=(
+        PageLink("/search?q=bericht", "all versions", True),
+        PageLink("/search?q=bericht&present=1", "at present"),
+        PageLink("/search?q=bericht&past=1", "only in earlier versions"),
+    ),
     hits=tuple(_hit(number) for number in range(1, 8)),
     facets=_FACETS,
     pages=Pages(21, 40, 1_515, "/search?q=bericht", "/search?q=bericht&page=3"),
     suggestion=PageLink("/search?q=berichte+ausschuss", "berichte ausschuss"),
-    from_record=row(),
+    from_record=(row(), PageLink("/search?q=bericht&record=a", "")),
     sorts=(
         PageLink("?sort=", "by relevance"),
         PageLink("?sort=date", "newest first", True),
@@ -166,8 +217,7 @@ _SEARCHED = page(
     groupings=(PageLink("?q=", "by URL", True), PageLink("?group=snapshot", "by snapshot")),
     exports=(PageLink("/search.csv?q=bericht", "CSV"), PageLink("/search.json?q=bericht", "JSON")),
     missing=2,
-    publications=("bundestag", "mitmischen"),
-    snapshots=(("a", "Internetangebot, 2 Aug 2005", True), ("b", "Internetangebot, 3 Sep 2005", False)),
+    publications=SimpleNamespace(names=("bundestag", "mitmischen"), is_choice=True),
     groups=(),
     fault="",
 )
@@ -197,6 +247,7 @@ def _entry(number: int, change: Change, **others: Any) -> CalendarEntry:
         size=31_022 + number,
         mime_type="" if change is Change.GONE else "text/html",
         diff=f"/diff/1..2/{_PAGE}" if change is Change.CHANGED else "",
+        digits="" if change in (Change.GONE, Change.WITHHELD) else f"2005{number:04}020000",
     )
     return replace(found, **others)
 
@@ -208,6 +259,7 @@ _ENTRIES = (
     _entry(30, Change.SAME, date=START + timedelta(days=30, hours=6)),
     _entry(61, Change.CHANGED, status=301, target="http://www.bundestag.example/neu/sitzung_42.html", mime_type=""),
     _entry(92, Change.GONE),
+    _entry(150, Change.WITHHELD, href="", status=0, mime_type=""),
     _entry(200, Change.NEW),
     _entry(260, Change.SAME),
     _entry(400, Change.CHANGED, status=404),
@@ -219,8 +271,17 @@ _YEARS = tuple(
 )
 _CALENDAR = page(
     "calendar.html",
+    most_is_same=True,
     url=_PAGE,
     entries=_ENTRIES,
+    rows=_ENTRIES[::-1],
+    pages=Pages(101, 200, 100_000, f"/versions?url={_PAGE}", f"/versions?url={_PAGE}&page=3"),
+    choices=(
+        (PageLink(f"/web/*/{_PAGE}", "all snapshots", True), 100_000),
+        (PageLink(f"/versions?url={_PAGE}&changes=1", "changes only"), 41),
+    ),
+    blocked=None,
+    closed_until=None,
     counts_by_year=tuple((replace(link, is_here=False), count) for link, count in _YEARS),
     year=None,
     versions=6,
@@ -255,6 +316,20 @@ _DIFF = page(
     old_frame=f"/web/1/{_PAGE}",
     new_frame=f"/web/2/{_PAGE}",
 )
+_CITATION = Citation(
+    "Protokoll der 42. Sitzung", _PAGE, START - timedelta(days=3), f"/web/20050730020000/{_PAGE}",
+    f"http://room.test/web/20050730020000/{_PAGE}",
+)  # fmt: skip
+_UNTITLED = Citation(
+    "", "http://e.org/", START, "/web/20050802020000/http://e.org/", "http://room.test/web/20050802020000/http://e.org/"
+)
+_CITE = page(
+    "cite.html",
+    in_snapshot=f"http://room.example/web/20050802020000/{_PAGE}",
+    citation=_CITATION,
+    note=f"Archived copy of {_PAGE}, captured on 30 Jul 2005, 03:00 CET.",
+    files=tuple(PageLink(f"/cite.{form}/20050730020000/{_PAGE}", form) for form in FORMS),
+)
 _FRAME = page(
     "frame.html",
     url=_PAGE,
@@ -263,7 +338,10 @@ _FRAME = page(
     sandbox="allow-forms allow-downloads allow-top-navigation-by-user-activation",
     date=START,
     captured=START - timedelta(days=3),
-    is_unchanged=False,
+    unchanged_since=None,
+    citation=_CITATION,
+    cite=f"/cite/20050802020000/{_PAGE}",
+    whole=f"{REPLAY}/web/20050802020000mp_/{_PAGE}",
     furthest=9,
     previous=PageLink(f"/web/20050701020000/{_PAGE}", "2005-07-01T03:00:00+01:00"),
     following=PageLink(f"/web/20050902020000/{_PAGE}", "2005-09-02T03:00:00+01:00"),
@@ -271,6 +349,7 @@ _FRAME = page(
     last=PageLink(f"/web/20080902020000/{_PAGE}", "2008-09-02T03:00:00+01:00"),
     calendar=f"/web/*/{_PAGE}",
     differences=f"/diff/1..2/{_PAGE}",
+    until_newest=f"/diff/2..9/{_PAGE}",
     raw=f"{REPLAY}/web/20050802020000id_/{_PAGE}",
     search="/search?from=a",
     record=row(),
@@ -293,11 +372,22 @@ _MISSING = page(
     "missing.html",
     url=_PAGE,
     date=START,
+    gone=PageLink("/snapshot/20050801-bundestag", "1 Aug 2005, 03:00 CET"),
+    is_last=False,
+    is_first=False,
     before=PageLink(f"/web/1/{_PAGE}", "2 Jul 2005, 03:00 CET"),
     after=PageLink(f"/web/2/{_PAGE}", "2 Sept 2005, 03:00 CET"),
     variants=(PageLink("/web/*/http://bundestag.example/", "http://bundestag.example/"),),
     calendar=f"/web/*/{_PAGE}",
-    prefix="/web/*/http://www.bundestag.example/*",
+    start="/web/20050802020000/http://www.bundestag.example/",
+    host="www.bundestag.example",
+    is_loop=False,
+    is_known=True,
+    has_host=True,
+    prefixes=(
+        PageLink("/web/*/http://www.bundestag.example/a/*", "http://www.bundestag.example/a/"),
+        PageLink("/web/*/http://www.bundestag.example/*", "http://www.bundestag.example/"),
+    ),
     search="/search?q=site:bundestag.example",
     record=row(),
 )
@@ -319,26 +409,33 @@ _HOME = page(
     rows=(),
     pages=None,
     filters=(
-        ("signature", "Signature", "", (PageLink("/?signature=5100", "5100"), PageLink("/?signature=5101", "5101"))),
+        ("signature", "Call number", "", (PageLink("/?signature=5100", "5100"), PageLink("/?signature=5101", "5101"))),
         ("type", "Type", "occasion", (PageLink("/", "occasion", True), PageLink("/?type=regular", "regular"))),
         ("year", "Year", "", tuple(PageLink(f"/?year={year}", str(year)) for year in range(2024, 2004, -1))),
     ),
     order=(),
     total_snapshots=1_240,
+    collections=_CARDS,
+    total_collections=12,
 )
 
 _FORM = with_values(
     _SEARCHED, words="", fields={}, total=0, hits=(), facets=(), pages=None, suggestion=None, from_record=None,
-    sorts=(), groupings=(), exports=(), missing=0, publications=(), snapshots=(),
+    only_record=None, address=None, curve=None, in_present=None, is_exact=True, states=(), sorts=(), groupings=(),
+    exports=(),
+    missing=0, publications=SimpleNamespace(names=(), is_choice=True),
 )  # fmt: skip
-_BARE_HOME = page("home.html", query="", fonds=(), rows=(), pages=None, filters=(), order=(), total_snapshots=0)
+_BARE_HOME = page(
+    "home.html", query="", fonds=(), rows=(), pages=None, filters=(), order=(), total_snapshots=0, collections=(),
+    total_collections=0,
+)  # fmt: skip
 _BARE_CALENDAR = page(
     "calendar.html", url="http://e.org/", entries=(), counts_by_year=(), year=None, versions=0, timemaps=(), others=(),
-    prefix="",
+    most_is_same=False, prefix="", rows=(), pages=None, choices=(), blocked=None, closed_until=None,
 )  # fmt: skip
 _BARE_RECORD = page(
     "record.html", row=bare_row(), is_closed=False, groups=(), starts=(), domains=(), types=(), extensions=(),
-    before=None, changes=(), compare="", links="", neighbours=(), exports=(), resources=(0, 0),
+    before=None, changes=(), compare="", links="", neighbours=(), exports=(), resources=(0, 0), collections=(),
 )  # fmt: skip
 
 
@@ -354,6 +451,39 @@ def _domain(name: str, documents: int, size: int, *, is_resource: bool = False) 
     return SimpleNamespace(domain=name, start=start, documents=documents, bytes=size, is_resource=is_resource)
 
 
+def _curves(words: tuple[str, ...], by: PeriodLength, number: int) -> Curves:
+    """Curves of some words, with periods of few versions and one of none."""
+    first = Period(2005, 8 if by is PeriodLength.MONTH else 0)
+    last = Period(first.year + number - 1) if by is PeriodLength.YEAR else Period(first.year + 3, 11)
+    points = []
+    for at, period in enumerate(periods(first, last)):
+        captured = 0 if at == 3 else 7 if at in (0, 5) else 1_200 + 311 * at
+        versions = tuple(captured * (1 + (at * (2 * n + 3)) % 7) // (9 + 5 * n) for n in range(len(words)))
+        points.append(CurvePoint(period, captured, versions))
+    return Curves(words, by, tuple(points), missing=2)
+
+
+_CURVE_WORDS = ("Bericht", '"annual report" OR minutes', "تقرير", "報告書", "Ausschuss " * 9)
+_DRAWN = _curves(_CURVE_WORDS, PeriodLength.YEAR, 19)
+_CURVE = page(
+    "curve.html", words=_CURVE_WORDS, inputs=(*_CURVE_WORDS, "", ""), has_index=True, fault="",
+    fields={"from": "2005", "to": "2023"}, curves=_DRAWN,
+    rows=tuple(
+        SimpleNamespace(
+            period=str(point.period), captured=point.captured, is_few=point.is_few,
+            cells=tuple(
+                SimpleNamespace(words=words, share=point.share(at), versions=point.versions[at], href="/search?q=a")
+                for at, words in enumerate(_CURVE_WORDS)
+            ),
+        )
+        for point in _DRAWN.points
+    ),
+    exports=(PageLink("/curve.csv?q=Bericht", "CSV"), PageLink("/curve.svg?q=Bericht", "SVG")),
+    steps=(PageLink("?by=year", "by year", True), PageLink("?by=month", "by month")),
+)  # fmt: skip
+_NO_CURVE = with_values(_CURVE, words=(), inputs=("", ""), fields={}, curves=None, rows=(), exports=(), steps=())
+
+
 RICH: dict[str, Sample] = {
     "home": _HOME,
     "list": with_values(
@@ -364,7 +494,8 @@ RICH: dict[str, Sample] = {
         "publication.html", name="bundestag", description="Das Internetangebot des Deutschen Bundestages.", rows=_ROWS,
         pages=_WAY,
         counts_by_year=((2005, 2), (2006, 4), (2007, 0), (2008, 9), (2009, 12)),
-        compare=(PageLink("/compare/a..b", ""), PageLink("/compare/b..c", "")), search="/search?publication=bundestag",
+        compare=tuple(SimpleNamespace(href=f"/compare/{at}..b", date=_year(at)) for at in (14, 13)),
+        search="/search?publication=bundestag", collections=_IN_COLLECTIONS,
     ),
     "record": page(
         "record.html", row=row(), is_closed=False, groups=_GROUPS,
@@ -375,6 +506,13 @@ RICH: dict[str, Sample] = {
         types=_TYPES, extensions=_EXTENSIONS, before=row(11), changes=_COMPARED, compare="/compare/a..b",
         links="/snapshot/a/links", neighbours=(PageLink("/snapshot/b", "earlier"), PageLink("/snapshot/c", "later")),
         exports=tuple(PageLink(f"/snapshot/a.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
+        collections=_IN_COLLECTIONS,
+    ),
+    "collections": page("collections.html", cards=_CARDS, pages=_WAY),
+    "collection": page(
+        "collection.html", card=_CARDS[0], text=f"{_CARDS[0].lead}\n\n{_CARDS[1].lead}", rows=(_CLOSED, *_ROWS),
+        publications=tuple(PageLink(f"/publication/{name}", name) for name in ("bundestag", "bundesrat", "dip")),
+        more_publications=4, pages=_WAY, search="/search?collection=elections",
     ),
     "closed record": with_values(
         _BARE_RECORD, row=_CLOSED, is_closed=True, groups=_GROUPS, neighbours=(PageLink("/snapshot/b", "earlier"),)
@@ -396,11 +534,27 @@ RICH: dict[str, Sample] = {
     ),
     "search": _SEARCHED,
     "grouped search": _GROUPED,
+    "search of many publications": with_values(
+        _SEARCHED,
+        publications=SimpleNamespace(names=tuple(f"site-{number}" for number in range(200)), is_choice=False),
+        fields={"type": "image/png", "publication": "site-7", "present": "1"}, in_present=None, only_record=None,
+    ),
+    "search of the past": with_values(_SEARCHED, is_of_the_past=True, in_present=0, is_exact=True, total=26),
+    "search with nothing at present": with_values(_SEARCHED, in_present=0, total=1, states=()),
     "faulty search": with_values(
         _FORM, words="bericht AND (ausschuss", fault="a bracket is open at 12:\nbericht AND (ausschuss\n            ^",
     ),
+    "curve": _CURVE,
+    "curve by month": with_values(
+        _CURVE, curves=_curves(("Bericht",), PeriodLength.MONTH, 40), fields={"by": "month", "site": "dip.example"},
+    ),
+    "faulty curve": with_values(
+        _NO_CURVE, words=("bericht (",), inputs=("bericht (", "", ""), fault="this ( is never closed\n  bericht (",
+    ),
     "calendar": _CALENDAR,
-    "calendar of a year": with_values(_CALENDAR, year=2005, counts_by_year=_YEARS, entries=_ENTRIES[:6]),
+    "calendar of a year": with_values(
+        _CALENDAR, year=2005, counts_by_year=_YEARS, entries=_ENTRIES[:6], rows=_ENTRIES[5::-1]
+    ),
     "prefix": page(
         "prefix.html", prefix="http://www.bundestag.example/parlament/", following="/urls?prefix=x&after=y",
         rows=tuple(SimpleNamespace(href=f"/web/*/{_PAGE}", url=_PAGE, mime_type="text/html", versions=9, first=START,
@@ -409,6 +563,10 @@ RICH: dict[str, Sample] = {
     "diff": _DIFF,
     "diff in one column": with_values(_DIFF, is_side_by_side=False, other_view="?view=side"),
     "frame": _FRAME,
+    "frame of what did not change": with_values(
+        _FRAME, unchanged_since=START - timedelta(days=40), captured=START, furthest=0, copy="", certificate=()
+    ),
+    "citation": _CITE,
     "notice in a frame": page("inner_notice.html", heading="Not in this snapshot", url=_PAGE),
     "frame of a document of another type": with_values(_FRAME, reason_against="not-read", size=12),
     "frame of a download": with_values(_FRAME, reason_against="too-large", size=17_300_000),
@@ -422,6 +580,10 @@ RICH: dict[str, Sample] = {
         for kind in Notice
     },
     "missing": _MISSING,
+    "never seen": with_values(_MISSING, is_known=False, gone=None, before=None, after=None, record=row(13)),
+    "gone": with_values(_MISSING, is_last=True, after=None),
+    "not there yet": with_values(_MISSING, gone=None, is_first=True, before=None),
+    "redirect without end": with_values(_MISSING, is_loop=True, before=None, after=None),
     "error": page(
         "error.html", status=400, heading="This cannot be asked", text="There is no such page",
         details="a bracket is open at 12",
@@ -441,7 +603,12 @@ EMPTY: dict[str, Sample] = {
     ),
     "publication": page(
         "publication.html", name="p", description="", rows=(bare_row(),), pages=Pages(1, 1, 1), counts_by_year=(),
-        compare=(), search="",
+        compare=(), search="", collections=(),
+    ),
+    "collections": page("collections.html", cards=(), pages=Pages(0, 0, 0)),
+    "collection": page(
+        "collection.html", card=_CARDS[2], text="", rows=(bare_row(),), publications=(), more_publications=0,
+        pages=Pages(1, 1, 1), search="",
     ),
     "record": _BARE_RECORD,
     "compare": page(
@@ -450,11 +617,20 @@ EMPTY: dict[str, Sample] = {
     ),
     "links": page("links.html", row=bare_row(), links=(), pages=Pages(0, 0, 0), csv=""),
     "search": _FORM,
-    "search without a hit": with_values(_FORM, words="nothing"),
+    "search without a hit": with_values(
+        _FORM, words="nothing", as_it_was=PageLink("/search?q=nothing&at=2020", "2020")
+    ),
     "search without an index": with_values(_FORM, has_index=False),
+    "curve": _NO_CURVE,
+    "curve without an index": with_values(_NO_CURVE, has_index=False),
+    "curve of nothing": with_values(
+        _NO_CURVE, words=("a",), inputs=("a", "", ""), curves=Curves(("a",), PeriodLength.YEAR, ()), rows=()
+    ),
     "calendar": _BARE_CALENDAR,
+    "calendar of what is withheld": with_values(_BARE_CALENDAR, blocked=Blocked("By law.")),
+    "calendar under embargo": with_values(_BARE_CALENDAR, closed_until=START),
     "calendar of one": with_values(
-        _BARE_CALENDAR, entries=_ENTRIES[:1], counts_by_year=((_YEARS[0][0], 1),), versions=1
+        _BARE_CALENDAR, entries=_ENTRIES[:1], rows=_ENTRIES[:1], counts_by_year=((_YEARS[0][0], 1),), versions=1
     ),
     "prefix": page("prefix.html", prefix="http://e.org/", rows=(), following=""),
     "diff of the same": with_values(_DIFF, lines=(), is_same=True, is_cut=False),
@@ -463,18 +639,22 @@ EMPTY: dict[str, Sample] = {
     "frame as rendered": with_values(
         _FRAME, rendered="", as_sent=f"/web/20050802020000/{_PAGE}", has_scripts=False, goes_on=None
     ),
+    "citation": with_values(_CITE, citation=_UNTITLED, note="Archived copy of http://e.org/.", files=()),
     "frame": with_values(
         _FRAME, url="http://e.org/", title="", source="/web/1mp_/http://e.org/", sandbox="", date=START, captured=START,
-        is_unchanged=False,
+        unchanged_since=None, citation=_UNTITLED, cite="/cite/1/http://e.org/", whole="",
         furthest=None, previous=None, following=None, first=None, last=None, calendar="/web/*/http://e.org/",
-        differences="", raw="/web/1id_/http://e.org/", search="", record=None, has_scripts=False, runs_scripts=False,
+        differences="", until_newest="", raw="/web/1id_/http://e.org/", search="", record=None, has_scripts=False,
+        runs_scripts=False,
         record_href="", goes_on=None, alone="", is_unreleased=False, copy="", certificate=(), rendered="",
     ),
     **{f"notice {kind.value}": notice(kind) for kind in Notice},
     "notice in a frame": page("inner_notice.html", heading="Not in this snapshot", url=""),
     "missing": page(
-        "missing.html", url="http://e.org/", date=None, before=None, after=None, variants=(),
-        calendar="/web/*/http://e.org/", prefix="", search="", record=None,
+        "missing.html", url="http://e.org/", date=None, gone=None, before=None, after=None, variants=(),
+        is_last=False, is_first=False,
+        calendar="/web/*/http://e.org/", prefixes=(), search="", record=None, start="", host="e.org", is_loop=False,
+        is_known=False, has_host=False,
     ),
     "error": page("error.html", status=404, heading="There is no such page", text="", details=""),
     "about": page(

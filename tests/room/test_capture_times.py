@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from agent.indexing.recovery import recover
 from tests.support import archives, warcs
@@ -75,7 +76,7 @@ def test_a_snapshot_shows_it_with_the_time_of_its_capture(room: Served, when: da
     assert page.status == 200 and page.headers["memento-datetime"] == date(SENT)
     frame = room.get(f"/web/{digits(when)}/{LATE}").text
     assert f'datetime="{SENT.isoformat()}"' in frame
-    assert "Unchanged since then" not in frame, "no crawl met it"
+    assert "Unchanged since" not in frame, "no crawl met it"
     assert ("has no capture of it" in frame) == (when == AGAIN)
 
 
@@ -129,3 +130,8 @@ def test_a_time_leads_to_the_last_crawl_that_met_the_page_until_then(tmp_path: P
                 answer = found.get(f"/web/{time}{modifier}/{LATE}")
                 assert answer.headers["location"].endswith(f"/web/{expected}{modifier}/{LATE}"), (time, modifier)
         assert found.get(f"/web/{second}id_/{LATE}").headers["memento-datetime"] == "Sat, 04 Jan 2020 10:00:00 GMT"
+        frame = LexborHTMLParser(found.get(f"/web/{second}/{LATE}").body)
+        date = frame.css_first("#archived-date")
+        assert date is not None and date.text() == "4 Jan 2020, 11:00 CET"
+        assert "Unchanged since 1 Jan 2020, 11:00 CET." in frame.css_first(".notes").text()  # type: ignore[union-attr] # it is there
+        assert "Unchanged" not in found.get(f"/web/{first}/{LATE}").text + found.get(f"/web/{third}/{LATE}").text

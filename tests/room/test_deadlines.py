@@ -58,6 +58,8 @@ COSTLY = (
     f"/diff/{digits(TIMES[0])}..{digits(TIMES[9])}/{HOME}",
     "/search?q=words",
     "/search.csv?q=words",
+    "/curve?q=words",
+    "/curve.csv?q=words",
 )
 #: A page of 10 kB that keeps difflib busy for hours.
 HOSTILE = [b"<p>a b " * 1_600, b"<p>b a " * 1_600]

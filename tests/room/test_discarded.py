@@ -36,7 +36,7 @@ WAYS = {
     "TimeMap of what it alone had": f"/timemap/link/{ONLY}",
     "calendar": f"/web/*/{HOME}",
     "URLs": f"/urls?prefix={HOME}",
-    "search": f"/search?q={WORD}&all=1",
+    "search": f"/search?q={WORD}",
     "search as CSV": f"/search.csv?q={WORD}&all=1",
     "availability": f"/wayback/available?url={ONLY}",
     "record": f"/snapshot/{RECORD}",

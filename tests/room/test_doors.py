@@ -46,6 +46,7 @@ SECRETS = {
     "odom": "vexillology",
     "attached": "floccinaucity",
     "reason": "complainant",
+    "collected": "sesquipedal",
 }
 #: URLs of the same length, so that answers can be compared.
 URLS = {name: f"http://{DOMAIN}/{name}-aaaa.html" for name in ("held", "excl", "nope")}
@@ -76,6 +77,13 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     published(
         made, "closed.example.org", {CLOSED: page(SECRETS["closed"])}, SECOND, publication="r", closed_for="100 years"
     )
+    # Of the one collection readers see nothing, of the other some crawls.
+    made.collections.mkdir()
+    hidden_only = f'title = "{SECRETS["collected"]}"\npublications = ["q"]\ncrawls = ["{RECORDS[2]}", "{RECORDS[3]}"]\n'
+    (made.collections / "shut.toml").write_text(f'{hidden_only}picture = "p.png"\n')
+    some = f'title = "Some"\npublications = ["p", "q"]\ncrawls = ["{RECORDS[3]}", "{RECORDS[4]}"]\npicture = "p.png"\n'
+    (made.collections / "some.toml").write_text(some)
+    (made.collections / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     for number in (0, 1):
         name, note = f"{SECRETS['attached']}.pdf", SECRETS["attached"]
         records.attach(made, RECORDS[number], name, BytesIO(note.encode()), Acting("anna", None), note=note)
@@ -103,6 +111,7 @@ def about(url: str) -> Iterator[str]:
     """Every way to ask about a URL."""
     for time in TIMES:
         yield from (f"/web/{time}{modifier}/{url}" for modifier in Modifier)
+    yield from (f"/cite{form}/{time}/{url}" for time in TIMES for form in ("", ".bib", ".ris", ".json"))
     yield f"/web/{url}"
     yield f"/web/*/{url}"
     yield f"/web/2020*/{url}"
@@ -117,7 +126,9 @@ def about(url: str) -> Iterator[str]:
             yield f"/cdx?url={said}&output={form}&matchType={match}"
     yield f"/cdx/search/cdx?url={said}&sort=reverse&limit=-5"
     yield f"/wayback/available?url={said}&timestamp={TIMES[2]}"
-    yield f"/versions?url={said}"
+    yield from (f"/find?q={said}{place}" for place in ("", "&in=words", "&in=catalogue"))
+    yield from (f"/versions?url={said}{more}" for more in ("", "&changes=1", "&year=2020&page=2"))
+    yield f"/diff?url={said}&old=2020-01-01&new={TIMES[2]}"
     yield f"/urls?prefix={said[:-9]}"
     yield from (
         f"/notice/{kind}?url={said}&from={TIMES[2]}/{url}"
@@ -142,6 +153,13 @@ def general() -> Iterator[str]:
     )
     for name in ("p", "q", "r"):
         yield f"/publication/{name}"
+    yield "/collections"
+    for name in ("some", "shut"):
+        yield from (f"/collection/{name}", f"/collection/{name}/picture")
+        yield from (
+            f"/search{end}?q={word}&collection={name}" for end in ("", ".csv") for word in ("home", "xylophonist")
+        )
+        yield f"/search?q=home+collection:{name}"
     for record in RECORDS:
         yield from (f"/snapshot/{record}{end}" for end in ("", ".xml", ".json", ".dc", "/links", "/links.csv"))
         yield from (f"/compare/{record}..{other}" for other in RECORDS)
@@ -154,9 +172,11 @@ def general() -> Iterator[str]:
             for more in ("", "&all=1", "&group=snapshot", "&language=en")
         )
         yield f"/search?q={word[:-1]}s"  # suggestions
+        yield from (f"/curve{end}?q={word}&q=home" for end in ("", ".csv", ".svg"))
         yield f"/search?q={word[:4]}*"
     yield from (f"/search?q=home&at={time}@{DOMAIN}" for time in ("2020-01-01T12:00:00", "2020-01-21T12:00:00"))
-    yield from ("/search?q=home&sort=date", "/search?q=home&all=1&group=snapshot", "/search?q=title:home&type=html")
+    yield from ("/search?q=home&sort=date", "/search?q=home&group=snapshot", "/search?q=title:home&type=html")
+    yield from ("/search?q=home&present=1", "/search?q=home&during=2019..2021", "/search.csv?q=home&at=2020")
 
 
 def secrets_in(answer: Answer, asked: str) -> list[str]:

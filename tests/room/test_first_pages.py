@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from tests.support import archives, rooms
 from webarcfs.access import access_rules
@@ -22,6 +23,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.sqlite_file import SqliteFile
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
+from webarcfs.web import language as languages
 
 pytestmark = pytest.mark.store
 BEGIN = parse_time("2019-06-01T03:00:00")
@@ -123,7 +125,7 @@ def test_a_publication_and_what_is_beside_a_record(archive: Archive) -> None:
         own = [(shown, until) for shown, until in expected(archive) if shown.publication == name]
         ids, open_ids = [shown.id for shown, _ in own], [shown.id for shown, until in own if until is None]
         assert [head.id for head in records.of_publication(name, ALL)] == ids
-        assert [head.id for head in records.of_publication(name, slice(1, 3), only_open=True)] == open_ids[1:3]
+        assert [head.id for head in records.of_publication(name, slice(1, 3))] == ids[1:3]
         years = records.years_of(name)
         assert {year: count for year, count in years.items() if count} == Counter(
             shown.date.year for shown, _ in own if shown.date
@@ -226,16 +228,21 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         "/?all=1&page=2",
         "/?q=crawl",
         "/publication/p0",
+        "/publication/p0?page=2",
+        "/collections",
+        "/collection/c",
+        "/collection/c?page=2",
         "/search",
         "/about",
         "/status.json",
         "/news.atom",
+        "/news.atom?page=2",
     ],
 )
 def test_a_first_page_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     """Six times the crawls cost no more rows, and no record is read from git. Years and publications stay the same."""
     costs = []
-    for name, many in (("few", 140), ("many", 840)):
+    for name, many in (("few", 220), ("many", 1_320)):
         archive = archives.make_archive(tmp_path / name)
         when = BEGIN - timedelta(days=200)
         records = [
@@ -247,6 +254,8 @@ def test_a_first_page_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.Mo
             for at in range(many)
         ]  # fmt: skip
         Catalogue(archive).save(records, "test", "many")
+        archive.collections.mkdir()
+        (archive.collections / "c.toml").write_text('title = "C"\npublications = ["p0", "p1"]\n')
         with opened(archive), Database(archive.database):
             pass  # as the agent leaves them
         with rooms.served(archive) as room, counted(monkeypatch) as counts:
@@ -259,7 +268,6 @@ def test_a_first_page_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_page_asks_no_list_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A closed record among them costs another question: which ones are open."""
     archive = archives.make_archive(tmp_path)
     records = [record(number, RecordState.RELEASED, of=1) for number in range(3)]
     catalogue = Catalogue(archive)
@@ -272,4 +280,29 @@ def test_a_page_asks_no_list_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             with counted(monkeypatch) as counts:
                 assert room.get("/publication/p0").status == 200
                 assert room.get(f"/snapshot/{records[2].id}").status == 200
-            assert counts["catalogue/shown_of_publication"] == counts["catalogue/shown_before"] == count
+            assert counts["catalogue/shown_of_publication"] == 1
+            assert counts["catalogue/shown_before"] == count + 1
+
+
+def test_each_open_crawl_is_compared_with_the_open_one_before_it_and_the_link_says_its_date(tmp_path: Path) -> None:
+    """A crawl under embargo is in the list and in no comparison; the last row of a page is compared with the next."""
+    archive = archives.make_archive(tmp_path)
+    of_one = [record(number, RecordState.RELEASED, of=1, closed_for="90 years" if number in (56, 53, 20, 8) else "")
+              for number in range(58)]  # fmt: skip
+    Catalogue(archive).save(of_one, "test", "some")
+    open_ones = [one for one in reversed(of_one) if not one.closed_for]
+    wanted = {
+        f"/compare/{older.id}..{newer.id}": languages.moment(newer.date, "en")
+        for newer, older in pairwise(open_ones)
+        if newer.date is not None
+    }
+    shown: dict[str, str] = {}
+    with Database(archive.database):
+        pass
+    with rooms.served(archive) as room:
+        for page in ("", "?page=2"):
+            links = LexborHTMLParser(room.get(f"/publication/p0{page}").body).css("a[href^='/compare/']")
+            shown |= {
+                link.attributes["href"] or "": link.text().removesuffix(" with the crawl before it") for link in links
+            }
+    assert shown == wanted and len(wanted) == 53

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import random
 import re
@@ -83,7 +85,7 @@ def tree(room: Served, path: str, **headers: str) -> LexborHTMLParser:
 
 def test_the_overview_has_what_is_released_by_fonds(room: Served) -> None:
     found = tree(room, "/")
-    assert [node.text() for node in found.css(".fonds > h3")] == ["5100", "5200"]
+    assert [node.text() for node in found.css(".fonds > h3 .shelf")] == ["5100", "5200"]
     assert found.css_first(f"a[href='/web/{digits(TIMES[2])}/{HOME}']") is not None
     assert found.css_first("a[href='/publication/p']") is not None
     rows = tree(room, "/?all=1").css("table.snapshots tbody tr")
@@ -98,9 +100,66 @@ def test_the_overview_has_what_is_released_by_fonds(room: Served) -> None:
 def test_the_overview_shows_the_words_that_count(room: Served) -> None:
     words = "oth other 52 5200 q"
     page = tree(room, f"/?q={quote(f'{words} nothing')}")
-    field = page.css_first("input#c")
+    field = page.css_first("input#find")
     assert field is not None and field.attributes["value"] == words
     assert len(page.css("table.snapshots tbody tr")) == 1
+
+
+def found_by(room: Served, text: str, place: str = "") -> str:
+    """Where the one box leads with a text."""
+    answer = room.get(f"/find?q={quote(text)}{f'&in={place}' if place else ''}")
+    assert answer.status == 302
+    return answer.headers["location"]
+
+
+def test_one_box_knows_an_address_from_words(room: Served) -> None:
+    assert len(tree(room, "/").css("form")) == 1
+    assert found_by(room, "www.example.org") == f"/web/*/{HOME}"
+    assert found_by(room, f"{HOME}new.pdf") == f"/web/*/{HOME}new.pdf"
+    assert found_by(room, "nowhere.example.org/x") == "/web/*/http://nowhere.example.org/x"
+    assert found_by(room, '"www.example.org"') == "/search?q=%22www.example.org%22"
+    assert found_by(room, "annual report") == "/search?q=annual+report"
+    assert found_by(room, "javascript:alert(1)") == "/search?q=javascript%3Aalert%281%29"
+    assert found_by(room, "") == "/search"
+    assert found_by(room, "www.example.org", "catalogue") == "/?q=www.example.org"
+    assert found_by(room, f"{HOME}new.pdf", "words") == "/search?q=%22www.example.org%2Fnew.pdf%22"
+    assert room.get("/find").headers["location"] == "/search"
+
+
+def test_the_box_tells_nobody_which_hosts_are_hidden(tmp_path: Path) -> None:
+    """A host without a known suffix is an address where readers see a crawl of it, and words as any other else."""
+    own = archives.make_archive(tmp_path)
+    published(own, "open.test", {"http://open.test/": Page(b"x")}, FIRST)
+    published(own, "held.test", {"http://held.test/": Page(b"x")}, FIRST, state=RecordState.CHECKED, held=True)
+    published(own, "later.test", {"http://later.test/": Page(b"x")}, FIRST, closed_for="90 years")
+    recover(own)
+    with served(own) as found:
+        assert found_by(found, "open.test/a") == "/web/*/http://open.test/a"
+        for domain in ("held.test", "later.test", "none.test"):
+            assert found_by(found, f"{domain}/a") == f"/search?q={domain}%2Fa"
+
+
+def test_without_a_full_text_index_words_are_looked_for_in_the_catalogue(tmp_path: Path) -> None:
+    own = archives.make_archive(tmp_path)
+    published(own, DOMAIN, {HOME: Page(b"x")}, FIRST, title="The harbour")
+    recover(own)
+    with served(own) as found:
+        page = tree(found, found_by(found, "harbour"))
+        assert "no full-text index" in page.text()
+        field = page.css_first("form[action='/find'] input[name=q]")
+        assert field is not None and field.attributes["value"] == "harbour"
+        assert page.css_first("form[action='/find'] button[name=in][value=catalogue]") is not None
+        assert page.css("a[href^='/find?in=words']") == []
+        assert len(tree(found, found_by(found, "harbour", "catalogue")).css("table.snapshots tbody tr")) == 1
+
+
+def test_an_address_of_which_the_archive_has_nothing_says_so_and_offers_its_words(room: Served) -> None:
+    page = tree(room, found_by(room, "annual-report.zip"))
+    assert "The archive has no version of it." in page.text()
+    link = page.css_first("a[href^='/find?in=words&q=']")
+    assert link is not None
+    found = room.get(link.attributes["href"] or "")
+    assert found.headers["location"] == "/search?q=%22annual-report.zip%22"
 
 
 def test_external_links_have_number_titles_url_window_and_pages(room: Served) -> None:
@@ -124,7 +183,7 @@ def test_external_links_have_number_titles_url_window_and_pages(room: Served) ->
 
 
 def test_search_is_reached_from_the_overview_and_from_archived_pages(room: Served) -> None:
-    assert tree(room, "/").css_first("form[action='/search'] input[name=q]") is not None
+    assert tree(room, "/").css_first("form[action='/find'] input[name=q]") is not None
     link = tree(room, f"/web/{digits(TIMES[0])}/{HOME}").css_first("a[href^='/search?from=']")
     assert link is not None
     assert "search of the archived site itself is not here" in room.get(link.attributes["href"] or "").text
@@ -136,12 +195,155 @@ def test_hits_have_signature_and_dates_and_open_in_their_snapshot(room: Served) 
     (hit,) = found.css("article.hit")
     assert hit.css_first("h2 a, h3 a").attributes["href"] == f"/web/{digits(TIMES[1])}/{HOME}"  # type: ignore[union-attr]
     facts = hit.css_first("p.facts").text()  # type: ignore[union-attr]
-    assert "5100" in facts and "text/html" in facts and "2020" in facts
+    assert "5100" in facts and "text/html" in facts and "25 Feb 2021" in facts
     names = {node.attributes["name"] for node in found.css("form.big [name]")}
-    assert names >= {"q", "site", "type", "language", "after", "before", "publication", "record", "all"}
+    assert names == {"q", "during", "at", "type", "language", "site", "publication", "role", "record"}
+    assert found.css("form details") == []
     (kind,) = found.css("aside.facets li.here")
     assert kind.text(strip=True).startswith("Web pages")  # in the language of the page, and not as the index has it
     assert tree(room, f"/search?q=line&type=pdf&record={RECORDS[1]}").css_first("article.hit") is None
+
+
+def count_of(page: LexborHTMLParser) -> str:
+    """How many pages a search says that it found."""
+    node = page.css_first(".count")
+    assert node is not None
+    return " ".join(node.text().split())
+
+
+def spans_of(page: LexborHTMLParser) -> list[str]:
+    """When each hit has the words, and what became of it."""
+    return [" ".join(node.text().split()) for node in page.css("article.hit .span")]
+
+
+def test_a_search_finds_all_versions_and_says_how_many_pages_the_present_has(room: Served) -> None:
+    old = tree(room, "/search?q=%22line+3%22")
+    assert count_of(old) == "one page: none at present, 1 only in earlier versions"
+    assert spans_of(old) == ["Had the words on 1 May 2020 the page has changed since"]
+    (hit,) = old.css("article.hit")
+    assert hit.css_first("h2 a").attributes["href"] == f"/web/{digits(TIMES[0])}/{HOME}"  # type: ignore[union-attr]
+    assert hit.css_first(f"a[href='/web/*/{HOME}']") is not None
+    twice = tree(room, "/search?q=%22line+6%22")
+    assert spans_of(twice) == [
+        "Had the words from 1 May 2020 to 25 Feb 2021, in 2 versions the page has changed since"
+    ]  # fmt: skip
+    now = tree(room, "/search?q=%22another+line+1%22")
+    assert count_of(now) == "one page: 1 at present, 0 only in earlier versions"
+    assert spans_of(now) == ["Has the words since 25 Feb 2021, in 2 versions"]
+    gone = tree(room, "/search?q=url:new.pdf")
+    assert spans_of(gone) == ["Had the words on 25 Feb 2021 the page is gone since"]
+    assert spans_of(tree(room, f"/search?q=site:{DOMAIN}+type:html")) == ["Fits since 1 May 2020, in 3 versions"]
+
+
+def test_a_search_tells_nothing_of_crawls_that_are_hidden(tmp_path: Path) -> None:
+    """Neither that a page changed or went in one, nor when it had the words there."""
+    own, pages = archives.make_archive(tmp_path), [f"{HOME}{name}" for name in ("changed", "gone", "later")]
+    published(own, DOMAIN, {url: Page(b"<p>harbour") for url in pages[:2]}, TIMES[0])
+    held: dict[str, Page | None] = {pages[0]: Page(b"<p>secret"), pages[1]: None, pages[2]: Page(b"<p>harbour")}
+    published(own, DOMAIN, held, TIMES[1], state=RecordState.CHECKED, held=True)
+    published(own, DOMAIN, {pages[0]: Page(b"<p>closed")}, TIMES[2], closed_for="90 years")
+    recover(own)
+    fulltext.bring_in_step(own)
+    with served(own) as found:
+        page = tree(found, "/search?q=harbour")
+        assert count_of(page) == "2 pages: 2 at present, 0 only in earlier versions"
+        assert spans_of(page) == ["Has the words since 1 May 2020"] * 2
+        assert [node.text() for node in page.css("aside.facets a[href*='during=']")] == ["2020"]
+        for words in ("secret", "closed", "harbour&during=2021", "harbour&at=2019", "url:later"):
+            assert count_of(tree(found, f"/search?q={words}")) == "Nothing was found."
+
+
+def test_a_search_is_narrowed_to_the_present_and_back_by_links(room: Served) -> None:
+    page = tree(room, "/search?q=line")
+    narrow = page.css_first(".count a")
+    assert narrow is not None and narrow.attributes["href"] == "/search?q=line&present=1"
+    present = tree(room, "/search?q=line&present=1")
+    assert count_of(present) == "one page"
+    assert present.css_first(".orders a[aria-current]").text() == "at present"  # type: ignore[union-attr]
+    assert present.css_first(".orders a[href='/search?q=line']").text() == "all versions"  # type: ignore[union-attr]
+
+
+def test_what_the_present_does_not_have_earlier_versions_show(room: Served) -> None:
+    page = tree(room, "/search?q=%22line+3%22&present=1")
+    assert count_of(page) == "At present no page fits. Earlier versions do: one page"
+    assert len(page.css("article.hit")) == 1
+    exported = page.css_first(".takeaway a")
+    assert exported is not None and "present" not in (exported.attributes["href"] or "")
+    assert count_of(tree(room, "/search?q=nowhereatall&present=1")) == "Nothing was found."
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [("during=2020", True), ("during=2021", True), ("during=2020-05", True),
+     ("during=2019", False), ("during=2020-06", False), ("during=2.5.2020", False), ("during=2018-2019", False),
+     ("during=5/2020", True), ("during=1.5.2020", True), ("during=2019..2020", True),
+     ("during=2019+%E2%80%93+2021", True), ("during=2019+to+2021", True), ("at=2020", True),
+     ("at=2020-04", False), ("at=2020-05-01", True),
+     ("at=30.4.2020", False), (f"at={TIMES[0]:%Y-%m-%dT%H:%M:%S}@{DOMAIN}", True), ("after=5/2020", True),
+     ("after=2022", False), ("before=2020", False)],
+)  # fmt: skip
+def test_a_search_takes_times_as_people_type_them(room: Served, asked: str, found: bool) -> None:
+    page = tree(room, f"/search?q=line&{asked}")
+    assert page.css_first("#fault") is None
+    assert (len(page.css("article.hit")) > 0) is found
+
+
+@pytest.mark.parametrize(
+    "asked", ["during=yesterday", "during=2021..2019", "during=%00", "during=2020-13", "at=2020-13"]
+)
+def test_a_time_that_is_none_is_a_fault_of_the_search(room: Served, asked: str) -> None:
+    assert tree(room, f"/search?q=line&{asked}").css_first("#fault") is not None
+
+
+def test_each_facet_is_shown_and_a_year_is_a_span_of_captures(room: Served) -> None:
+    page = tree(room, "/search?q=%22line+3%22&present=1&page=7")
+    assert [node.text() for node in page.css("aside.facets h2")] == [
+        "Captured in", "Kind of file", "Site", "Language", "Publication"
+    ]  # fmt: skip
+    (year,) = page.css("aside.facets a[href*='during=']")
+    assert year.attributes["href"] == "/search?q=%22line+3%22&during=2020"
+    chosen = tree(room, year.attributes["href"] or "")
+    assert spans_of(chosen) == spans_of(tree(room, "/search?q=%22line+3%22"))
+    (here,) = chosen.css("aside.facets li.here a")
+    assert here.attributes["href"] == "/search?q=%22line+3%22"
+    said = tree(room, "/search?q=%22line+3%22+during:2020")
+    assert len(said.css("article.hit")) == 1
+    assert said.css("aside.facets a[href*='during=']") == said.css(".orders a[href*='present=']") == []
+
+
+def test_a_span_without_a_capture_leads_to_the_state_at_its_end(room: Served) -> None:
+    page = tree(room, "/search?q=line&during=2019+to+6.2020&page=2")
+    assert count_of(page) == "one page: 1 at present, 0 only in earlier versions"  # captured in May
+    nothing = tree(room, "/search?q=line&during=6/2020&sort=date")
+    assert count_of(nothing) == "Nothing was found."
+    then = nothing.css_first("a[href='/search?q=line&sort=date&at=2020-06']")
+    assert then is not None
+    assert len(tree(room, then.attributes["href"] or "").css("article.hit")) == 1
+
+
+def test_a_search_of_one_crawl_says_so_and_leads_to_all(room: Served) -> None:
+    page = tree(room, f"/search?q=line&from={RECORDS[1]}")
+    only = page.css_first(f".notice a[href='/search?q=line&record={RECORDS[1]}']")
+    assert only is not None
+    alone = tree(room, only.attributes["href"] or "")
+    assert alone.css_first(".notice a[href='/search?q=line']") is not None
+    assert alone.css_first(f"form input[type=hidden][name=record][value='{RECORDS[1]}']") is not None
+    assert len(alone.css("article.hit")) == 1
+    assert len(tree(room, f"/search?q=line&record={RECORDS[1]}&at=2020").css("article.hit")) == 1
+
+
+def test_words_that_spell_an_address_lead_to_its_versions(room: Served) -> None:
+    page = tree(room, f"/search?q={DOMAIN}")
+    assert page.css_first(f".notice a[href='/web/*/{HOME}']") is not None
+    assert tree(room, f"/search?q=%22{DOMAIN}%22").css_first(".notice") is None
+
+
+def test_hits_that_are_taken_away_have_the_span_of_the_words(room: Served) -> None:
+    (row,) = csv.DictReader(io.StringIO(room.get("/search.csv?q=%22line+6%22").text))
+    assert (row["wordsFrom"], row["wordsTo"], row["versions"]) == ("2020-05-01T12:00:00", "2021-02-25T12:00:00", "2")
+    answer = json.loads(room.get("/search.json?q=%22line+6%22").body)
+    assert (answer["total"], answer["inPresent"], answer["exact"]) == (1, 0, True)
+    assert answer["hits"][0]["wordsTo"] == "2021-02-25T12:00:00"
 
 
 def test_a_publication_has_its_snapshots_newest_first_and_by_year(room: Served) -> None:
@@ -221,8 +423,8 @@ def test_two_snapshots_are_compared_document_by_document(room: Served) -> None:
 
 def test_the_calendar_tells_new_changed_and_gone(room: Served) -> None:
     found = tree(room, f"/web/*/{HOME}new.pdf")
-    assert [node.text() for node in found.css("tbody .flag")] == ["new", "gone"]
-    assert [node.text() for node in tree(room, f"/web/*/{HOME}").css("tbody .flag")] == ["new", "changed", "changed"]
+    assert [node.text() for node in found.css("tbody .flag")] == ["gone", "new"]
+    assert [node.text() for node in tree(room, f"/web/*/{HOME}").css("tbody .flag")] == ["changed", "changed", "new"]
     assert len(tree(room, f"/web/2020*/{HOME}").css("tbody tr")) == 1
     assert room.get("/versions?url=www.example.org").headers["location"] == f"/web/*/{HOME}"
     rows = [node.text() for node in tree(room, f"/web/*/{HOME}*").css("tbody th a")]
@@ -234,8 +436,12 @@ def test_differences_are_marked_in_both_views(room: Served) -> None:
     below = tree(room, f"/diff/{path}")
     assert "another line 1" in "".join(node.text() for node in below.css("tr.added"))
     assert below.css("tr.removed")
-    beside = tree(room, f"/side/{path}")
+    (way,) = (node.attributes["href"] for node in below.css("main a") if node.text() == "Side by side")
+    assert way == f"/side/{path}"
+    beside = tree(room, way)
     assert beside.css("table.side ins")
+    (back,) = (node.attributes["href"] for node in beside.css("main a") if node.text() == "One below the other")
+    assert back == f"/diff/{path}"
     assert room.get(f"/diff/{digits(TIMES[0])}..{digits(TIMES[0])}/{HOME}").status == 200
 
 
@@ -256,7 +462,8 @@ def test_a_fault_in_a_search_is_marked_and_a_suggestion_made(room: Served) -> No
     [
         "/", "/?all=1", "/publication/p", f"/snapshot/{RECORDS[2]}", f"/web/*/{HOME}",
         f"/web/{digits(TIMES[0])}/{HOME}",
-        "/search?q=line", "/search?q=line&group=snapshot&all=1", f"/search?q={HOSTILE}", f"/?q={HOSTILE}",
+        "/search?q=line", "/search?q=line&group=snapshot", f"/search?q={HOSTILE}", f"/search?q=line&during={HOSTILE}",
+        f"/?q={HOSTILE}",
         f"/notice/external?url={HOSTILE}", f"/notice/external?url=javascript:alert(1)&from={HOSTILE}", f"/{HOSTILE}",
     ],
 )  # fmt: skip
@@ -284,7 +491,7 @@ def test_pages_speak_german(room: Served) -> None:
     for path in ("/", "/search?q=line", f"/snapshot/{RECORDS[0]}", f"/web/{digits(TIMES[0])}/{HOME}", "/about"):
         answer = room.get(path, {"Accept-Language": "de"})
         assert '<html lang="de"' in answer.text
-        assert any(word in answer.text for word in ("Lesesaal", "Netzressource"))
+        assert any(word in answer.text for word in ("Lesesaal", "Website"))
     assert "Bestandssignatur" in room.get(f"/snapshot/{RECORDS[0]}?lang=de").text
 
 

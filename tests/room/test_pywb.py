@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 from playwright.sync_api import Browser, Error
+from pypdfium2 import PdfDocument
 from starlette.requests import Request
 
 from tests.support import archives
@@ -117,6 +118,20 @@ def test_scripts_run_and_two_clicks_keep_head_and_foot_true(world: PywbRoom, tmp
             assert tab.locator("#archived-url").inner_text() == url
             assert tab.locator("#archived-date").get_attribute("datetime") == CAPTURED.isoformat()
             assert "Record" in tab.locator("footer").inner_text()
+
+
+@needs_chromium()
+def test_a_page_is_printed_alone_without_its_scripts(browser: Browser, world: PywbRoom) -> None:
+    """pywb shows a page in a frame only, so our own replay answers; isolated as where no scripts run."""
+    tab = browser.new_page()
+    for page, text in (("runs.html", "no"), ("long.html", "end")):
+        tab.goto(world.origin + place_of(f"http://{_HOSTILE}/{page}", _AT_HOSTILE))
+        alone = tab.locator("#archived-alone").get_attribute("href")
+        assert alone is not None and alone.startswith(f"{world.replay}/web/{_AT_HOSTILE}oe_/")
+        answer = tab.goto(alone)
+        assert answer is not None and "script-src 'none'" in answer.headers["content-security-policy"]
+        assert tab.url == alone and text in tab.locator("body").inner_text()
+    assert len(PdfDocument(tab.pdf())) > 1
 
 
 @needs_chromium()

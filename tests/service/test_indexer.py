@@ -34,7 +34,7 @@ def site() -> Iterator[Site]:
 
 
 def _total(archive: Archive, words: str) -> int:
-    answer = webarc("search", words, "--format", "json", "--archive", str(archive.root))
+    answer = webarc("search", "--present", words, "--format", "json", "--archive", str(archive.root))
     return int(json.loads(answer.stdout)["total"]) if not answer.returncode else -1
 
 

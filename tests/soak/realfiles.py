@@ -51,7 +51,7 @@ def main() -> int:
         found = missed = 0
         for name, (path, words) in files.items():
             for word in words:
-                places = searcher.places(SearchQuestion(words=f"text:{word}", exact=True, limit=10_000))
+                places = searcher.places(SearchQuestion(words=f"text:{word}", exact=True, present=True, limit=10_000))
                 if any(place.endswith(f"/{name}") for _, place in places):
                     found += 1
                 else:

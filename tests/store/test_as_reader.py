@@ -80,11 +80,13 @@ def _questions(tags: Sequence[CommitTag]) -> dict[str, list[list[str]]]:
     old, new = map(str, tags[:2])
     return {
         "search": [
-            [_SECRET], [_SECRET, "--all-versions"], ["first OR b", "--facets", "--all-versions"], [_SECRET[:3] + "*"],
-            [_SECRET, "--format", "json"], [f"url:{_SECRET}"], [_SECRET, "--format", "csv", "--all-versions"],
+            [_SECRET], [_SECRET, "--present"],
+            ["first OR b", "--facets"], [_SECRET, "during:1990..2100"], [_SECRET[:3] + "*"],
+            [_SECRET, "--format", "json"], [f"url:{_SECRET}"], [_SECRET, "--format", "csv", "--present"],
             [_SECRET, "--group", "snapshot"], ["site:example.org", "--group", "snapshot", "--format", "json"],
             ["site:example.org", "--format", "paths"], [_SECRET[:-1] + "o"], ["site:example.org", "--at", new],
         ],
+        "snapshots": [[], ["--json"], ["--format", "csv"], [DOMAIN, "--sort", "oldest"], ["--publication", "p"]],
         "query": [[], ["--format", "json"], ["--format", "csv"], ["--format", "paths"], ["status >= 0"]],
         "log": [[f"{_URL}a.html"], [f"{_URL}{_SECRET}.html"], [f"{_URL}a.html", "--json"], [f"/{DOMAIN}/c.html"]],
         "diff": [[old, new], [old, new, f"{_URL}a.html"], [old, old, "--json"]],
@@ -122,7 +124,7 @@ def test_a_readers_view_is_made_before_the_condition_is_asked(tmp_path: Path) ->
     narrowed = reader_stores.narrowed(Gate(archive, Reader()))
     assert narrowed is not None
     with closing(sqlite3.connect(archive.database)) as connection:
-        narrowed(connection, {})
+        narrowed(connection, {}, query.ANY_ORIGIN)
         for condition in ("url = 'x'", "title LIKE 'x%'", "crawlTime > '2020' AND status < 400", "1 ORDER BY title"):
             said = connection.execute(f"EXPLAIN QUERY PLAN SELECT url FROM metadata WHERE {condition}").fetchall()
             plan = [text for _, parent, _, text in said if parent == 0]
@@ -133,7 +135,8 @@ def test_a_readers_view_is_made_before_the_condition_is_asked(tmp_path: Path) ->
 def test_what_is_not_released_is_in_no_answer(tmp_path: Path) -> None:
     archive, tags = _three(tmp_path)
     questions = _questions(tags)
-    assert {*questions, "completion", "serve", "export"} == set(  # test_doors and test_export ask the last two
+    elsewhere = ("serve", "export", "curve", "dataset")  # their own tests ask them
+    assert {*questions, "completion", *elsewhere} == set(
         COMMANDS.list_commands(None) if hasattr(COMMANDS, "list_commands") else COMMANDS
     )
     hidden = (_SECRET, str(tags[1]), str(tags[1].crawl_time.year + 0) + "-01-02")

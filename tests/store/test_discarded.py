@@ -30,7 +30,7 @@ from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
-from webarcfs.archive.index.query import equalities
+from webarcfs.archive.index.query import ANY_ORIGIN, equalities
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, compact_time
 from webarcfs.client import WebarchiveClient
@@ -177,7 +177,7 @@ def test_a_running_client_follows(tmp_path: Path) -> None:
         assert client.snapshots(DOMAIN) == [tags[0], tags[2]]
         assert len(client.select("status >= 0")) == seen - 3
         assert [record.number for record in client.records()] == [3, 1]
-        assert client.search(_SECRET, all_versions=True).total == 0
+        assert client.search(_SECRET).total == 0
         with pytest.raises(NotFound):
             list(client.at(tags[1]))
         _act(archive, "restore", _record(tags[1]))
@@ -236,7 +236,7 @@ def test_a_question_of_staff_has_the_same_answer_when_it_is_narrowed(
     @settings(max_examples=examples(150), deadline=None)
     def same(terms: list[str], joint: str) -> None:
         where = joint.join(terms)
-        assert answer(where, narrowed) == answer(where, lambda connection, _: narrowed(connection, {}))
+        assert answer(where, narrowed) == answer(where, lambda connection, _, origin: narrowed(connection, {}, origin))
 
     same()
     assert lookups
@@ -252,7 +252,7 @@ def test_a_question_of_staff_reads_the_rows_alone_that_it_names(tmp_path: Path) 
         narrowed = reader_stores.narrowed(gate)
         assert narrowed is not None
         with closing(query.connected(archive.database)) as connection:
-            narrowed(connection, equalities(where))
+            narrowed(connection, equalities(where), ANY_ORIGIN)
             said = connection.execute(f"EXPLAIN QUERY PLAN SELECT url FROM metadata WHERE {where}").fetchall()
         assert said[0][3] in ("CO-ROUTINE metadata", "MATERIALIZE metadata")
         return "\n".join(text for *_, text in said)

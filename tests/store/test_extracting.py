@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
-from agent.indexing import extraction
-from agent.indexing.extraction import Extraction, ExtractionRequest
 from tests.support import archives
 from tests.support.properties import IS_LONG, examples
 from webarcfs.content.extractors import extracting
 from webarcfs.content.extractors.extracted import LONGEST, SENTENCES, Extracted, Fault
+from webarcfs.texts import extraction
+from webarcfs.texts.extraction import Extraction, ExtractionRequest
 
 pytestmark = pytest.mark.store
 _DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"

@@ -37,9 +37,12 @@ _LISTS: dict[str, tuple[tuple[str, ...], int]] = {
     "webarc query": (("1",), 5),
     "webarc search": (("home",), 1),
     "webarc links": (("--from", _HOME), 3),
+    "webarc curve": (("home",), 1),
+    "webarc snapshots": ((), 2),
     "webarc-agent job": (("list",), 1),
     "webarc-agent publication list": ((), 1),
     "webarc-agent publication profiles": ((), 1),
+    "webarc-agent collection list": ((), 1),
     "webarc-agent record list": ((), 3),
     "webarc-agent record fields": ((), 81),
     "webarc-agent record log": (("1",), 1),
@@ -52,7 +55,10 @@ _LISTS: dict[str, tuple[tuple[str, ...], int]] = {
     "webarc-agent withhold": (("--list",), 1),
 }
 #: Commands with --json whose --format is another question: the format of what they export.
-_OTHER = {"webarc export"}
+_OTHER = {
+    "webarc export",
+    *(f"webarc dataset {kind}" for kind in ("pages", "text", "links", "types", "words", "hosts")),
+}
 #: A text of people and a host that look like markup and emoji.
 _LIKE_MARKUP = "see [/Cl-6/] [bold]x[/bold] :on: [no answer] \\[y]"
 _HOST = "[fe80::1]:8080"
@@ -96,6 +102,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     (made.root / "webarc.toml").write_text(
         f'[[publication]]\nname = "p"\nurls = ["{_HOME}"]\n[profile.x]\ndescription = "ä, \\"b\\""\n', "utf-8"
     )
+    made.collections.mkdir()
+    (made.collections / "c.toml").write_text('title = "Wahlen, \\"18. Wahlperiode\\""\npublications = ["p"]\n', "utf-8")
     for words in (
         ("record", "attach", "1", str(folder / "a.txt"), "--note", 'a, "b"\nc'),
         ("record", "attach", "1", str(folder / "b.txt"), "--note", _LIKE_MARKUP),

@@ -112,7 +112,7 @@ def _steps(archive: Archive, condition: Condition) -> int:
         return 0
 
     with closing(query.connected(archive.database)) as connection:
-        narrowed(connection, equalities(condition.where))
+        narrowed(connection, equalities(condition.where), query.ANY_ORIGIN)
         connection.set_progress_handler(count, 1)
         try:
             connection.execute(query._statement("metadata/ask", condition)).fetchall()
@@ -185,7 +185,7 @@ def test_the_gate_is_innermost_in_each_form(tmp_path: Path, condition: Condition
         rest = statement.partition("FROM metadata")[2]
         statement = f"{columns}{rest}"
     with closing(query.connected(archive.database)) as connection:
-        narrowed(connection, equalities(condition.where))
+        narrowed(connection, equalities(condition.where), query.ANY_ORIGIN)
 
         def inner(text: str) -> tuple[list[str], list[str]]:
             rows = connection.execute(f"EXPLAIN QUERY PLAN {text}").fetchall()

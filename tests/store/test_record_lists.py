@@ -13,6 +13,7 @@ import pytest
 from agent.operations import registers
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
 from webarcfs.archive.catalogue.record import CrawlPart, Occasion, Record, RecordState, Value
+from webarcfs.archive.catalogue.workflow import with_status
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
 
@@ -99,6 +100,7 @@ def test_a_year_that_is_none_chooses_all_or_nothing(archive: Archive, year: str)
         ("shown_after", "record_shown_of_publication"), ("list_released", "record_released"),
         ("count_open", "record_released"), ("newest_by_extension", "record_by_extension"),
         ("group_found", "record_grouped"), ("find_head", "sqlite_autoindex_record_1"),
+        ("list_collected", "record_shown"), ("find_places", "sqlite_autoindex_record_1"), ("last_gone", "record_gone"),
         ("parts_of_records", "part_of_record"), ("heads_of_records", "sqlite_autoindex_record_1"),
     ],
 )  # fmt: skip
@@ -126,7 +128,38 @@ def test_the_sites_are_counted_by_one_scan_of_the_parts(archive: Archive) -> Non
 def _plan(archive: Archive, statement: str) -> list[str]:
     """Return the steps of SQLite for a statement."""
     text = sql(f"catalogue/{statement}")
-    lists = dict.fromkeys(("publications", "records"), "[]")
+    lists = dict.fromkeys(("publications", "records", "numbers"), "[]")
     values = dict.fromkeys(re.findall(r":(\w+)", re.sub("--.*", "", text)), 1) | lists
     with closing(sqlite3.connect(archive.catalogue_database)) as connection:
         return [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+
+
+@pytest.mark.parametrize(
+    ("record_id", "complete", "parts", "known"),
+    [
+        ("20200101T000000-a", True, 1, True), ("20200101T000000-a", False, 1, False),
+        ("20200101T000000-a+1a2b", True, 1, True), ("20200101T000000-a+1a2b", False, 1, None),
+        ("20200101T000000-a+1a2b.0003", False, 1, None), ("20200101T000000-a+1a2b", False, 0, False),
+        ("20200101T000000-a+occasion", False, 1, False), ("20200101T000000-a+patch", False, 1, False),
+    ],
+)  # fmt: skip
+def test_an_import_is_incomplete_nowhere_unless_it_says_so(
+    archive: Archive, record_id: str, complete: bool, parts: int, known: bool | None
+) -> None:
+    """What record.xml says of it stays; lists neither flag nor find it."""
+    crawl = replace(record(0, "a", RecordState.RELEASED), id=record_id, complete=complete)
+    crawl = crawl if parts else replace(crawl, parts=())
+    Catalogue(archive).save([crawl], "test", "one")
+    with opened(archive) as tables:
+        (row,) = tables.listed(RecordSelection())
+        assert (row.complete, tables.count_of(RecordSelection(complete=False))) == (known, int(known is False))
+        assert tables.count_of(RecordSelection(complete=True)) == int(known is True)
+        head = tables.head(record_id)
+        assert (head.complete if head is not None else False) == known
+    stored = Catalogue(archive).read(record_id)[0]
+    assert stored.complete == complete and stored.as_fields()["complete"] == ("yes" if complete else "no")
+    assert (
+        with_status(stored, "x", FIRST)
+        .text(21)
+        .startswith({True: "complete", False: "incomplete", None: "imported"}[known] if parts else "released")
+    )

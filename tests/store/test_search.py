@@ -29,6 +29,7 @@ from tests.support.readercommand import webarc
 from tests.support.users import NOBODY
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index.database import CaptureFacts
 from webarcfs.archive.index.links import Question
 from webarcfs.archive.model.errors import BadCondition, Interrupted, NotFound, TooMany, UsageError
 from webarcfs.archive.model.metadata import CommitTag
@@ -75,13 +76,15 @@ def _urls(archive: Archive, words: str, **narrowing: object) -> list[str]:
 def test_each_state_is_found(archive: Archive) -> None:
     """BT-search-1: one snapshot, all domains at a time, all versions; and the present."""
     tags = [CommitTag(FIRST + timedelta(days=each), _DOMAIN) for each in (0, 400, 800)]
-    assert _urls(archive, "report") == [f"{_OTHER}/d/report.html"]
+    assert _urls(archive, "report", present=True) == [f"{_OTHER}/d/report.html"]
+    assert _urls(archive, "report present:now") == [f"{_OTHER}/d/report.html"]
+    assert _urls(archive, "report present:2026-11-21") == [f"{_DOMAIN}/b.html"]
     assert _urls(archive, "report", at=tags[0]) == [f"{_DOMAIN}/b.html"]
     assert _urls(archive, "report", at=FIRST) == [f"{_DOMAIN}/b.html"]
     assert _urls(archive, "report", at=FIRST + timedelta(days=2)) == [f"{_OTHER}/d/report.html", f"{_DOMAIN}/b.html"]
     assert _urls(archive, "report", at=FIRST - timedelta(days=1)) == []
-    assert _urls(archive, "report", all_versions=True) == [f"{_OTHER}/d/report.html", f"{_DOMAIN}/b.html"]
-    assert (_urls(archive, "zebra"), _urls(archive, "zebra", at=tags[1])) == ([], [f"{_DOMAIN}/c.html"])
+    assert _urls(archive, "report") == [f"{_OTHER}/d/report.html", f"{_DOMAIN}/b.html"]
+    assert (_urls(archive, "zebra", present=True), _urls(archive, "zebra", at=tags[1])) == ([], [f"{_DOMAIN}/c.html"])
     assert _urls(archive, "giraffe", domain=_DOMAIN, at=tags[2]) == [f"{_DOMAIN}/c.html"]
     with pytest.raises(NotFound, match="no snapshot"):
         _urls(archive, "zebra", at=CommitTag(FIRST + timedelta(days=7), _DOMAIN))
@@ -90,10 +93,11 @@ def test_each_state_is_found(archive: Archive) -> None:
 def test_other_forms_of_a_word_are_found(archive: Archive) -> None:
     assert _urls(archive, "haus") == _urls(archive, "HÄUSERN") == [f"{_DOMAIN}/a.html"]
     assert _urls(archive, "haus", exact=True) == []
-    assert _urls(archive, "streets order") == [f"{_OTHER}/d/report.html"]
+    assert _urls(archive, "streets order", domain=_OTHER) == [f"{_OTHER}/d/report.html"]
     assert _urls(archive, '"order"') == []  # in quotes it is the word itself
     # A word that is its own stem is found by other forms of it, in documents of that language alone.
-    assert _urls(archive, "reporting") == _urls(archive, "report") == [f"{_OTHER}/d/report.html"]
+    both = [f"{_OTHER}/d/report.html", f"{_DOMAIN}/b.html"]
+    assert _urls(archive, "reporting") == _urls(archive, "report") == both
     assert _urls(archive, "reporting", exact=True) == _urls(archive, "reporting", language="de") == []
 
 
@@ -107,7 +111,7 @@ def test_links_of_a_killed_reader_go(archive: Archive, tmp_path: Path, monkeypat
         each.mkdir()
         (each / "meta.json").touch()
     bring_in_step(archive, anew=True)
-    assert _urls(archive, "report") == [f"{_OTHER}/d/report.html"]
+    assert _urls(archive, "report", present=True) == [f"{_OTHER}/d/report.html"]
     assert sorted(tmp_path.glob("webarc-search-*")) == sorted([own, foreign])
 
 
@@ -133,13 +137,18 @@ def test_what_narrows_a_search(archive: Archive) -> None:
         ("before:2026-11-22 giraffe", []),
         ("after:2026-11-22 zebra OR giraffe", [*both[:1], f"{_DOMAIN}/c.html"]),
     ):
-        assert _urls(archive, words, all_versions=True) == expected, words
-    assert _urls(archive, "site:example.org", all_versions=True, type="pdf") == []
-    assert _urls(archive, "report", all_versions=True, language="en", publication="test", domain=_OTHER) == both[:1]
-    assert _urls(archive, "report", all_versions=True, publication="unknown") == []
+        assert _urls(archive, words) == expected, words
+    assert _urls(archive, "site:example.org", type="pdf") == []
+    assert _urls(archive, "report", language="en", publication="test", domain=_OTHER) == both[:1]
+    assert _urls(archive, "report", publication="unknown") == []
+    assert _urls(archive, "report OR giraffe", site=f"{_DOMAIN}", after="2027") == [f"{_DOMAIN}/c.html"]
+    assert _urls(archive, "report OR giraffe", before="2026-11-22") == both[1:]
+    for narrowing in ({"site": 'a" b'}, {"type": "pdf lang:de"}, {"after": " "}, {"language": '"'}):
+        with pytest.raises(BadCondition):
+            _urls(archive, "report", **narrowing)
     for sort, expected in ((HitOrder.OLDEST, "zebra"), (HitOrder.DATE, "giraffe")):
-        hits = Searcher(archive).ask(SearchQuestion(words="url:c.html", all_versions=True, sort=sort)).hits
-        assert expected in hits[0].snippet.text and len(hits) == 2
+        hits = Searcher(archive).ask(SearchQuestion(words="url:c.html", sort=sort)).hits
+        assert expected in hits[0].snippet.text and len(hits) == 1
 
 
 def test_a_hit_has_its_dates(archive: Archive) -> None:
@@ -153,8 +162,12 @@ def test_a_hit_has_its_dates(archive: Archive) -> None:
         "en",
         200,
     ) or hit.language
-    old = Searcher(archive).ask(SearchQuestion(words="zebra", all_versions=True)).hits[0]
+    old = Searcher(archive).ask(SearchQuestion(words="zebra")).hits[0]
     assert (old.since, old.until, old.commitTag) == (times[0], times[1], f"{times[1]}@{_DOMAIN}")
+    assert (old.wordsFrom, old.wordsTo, old.versions) == (times[0], times[1], 1)
+    assert (hit.wordsFrom, hit.wordsTo, hit.versions) == (times[2], times[2], 1)
+    both = Searcher(archive).ask(SearchQuestion(words="zebra OR giraffe", domain=_DOMAIN)).hits[0]
+    assert (both.wordsFrom, both.wordsTo, both.versions) == (times[0], times[2], 2)
 
 
 def test_hits_are_counted_by_snapshot(archive: Archive) -> None:
@@ -165,16 +178,19 @@ def test_hits_are_counted_by_snapshot(archive: Archive) -> None:
         for each in searcher.by_snapshot(SearchQuestion(words=f"site:{_DOMAIN}"))
     }
     assert list(counts.values()) == [2, 2, 3]
-    facets = searcher.facets(SearchQuestion(words="site:example.org OR site:example.net", all_versions=True))
-    assert facets["year"] == [("2026", 4), ("2027", 2), ("2029", 2)]
-    assert facets["domain"] == [(_DOMAIN, 4), (_OTHER, 1)]
-    assert dict(facets["kind"]) == {"html": 5}
+    facets = searcher.facets(SearchQuestion(words="site:example.org OR site:example.net"))
+    assert facets["year"] == [("2026", 4), ("2029", 1)]  # no crawl said that it met the others again
+    of_state = searcher.facets(SearchQuestion(words="site:example.org OR site:example.net", present=True))
+    assert of_state["year"] == [("2026", 2), ("2027", 1), ("2029", 2)]
+    assert facets["domain"] == [(_DOMAIN, 3), (_OTHER, 1)]
+    assert dict(facets["kind"]) == {"html": 4}
 
 
 def test_nothing_found_has_a_suggestion(archive: Archive) -> None:
-    assert Searcher(archive).ask(SearchQuestion(words="girafe")).suggestion == "giraffe"
-    assert Searcher(archive).ask(SearchQuestion(words="zebar")).suggestion == ""  # only an older state has zebras
-    assert Searcher(archive).ask(SearchQuestion(words="zebar", all_versions=True)).suggestion == "zebra"
+    assert Searcher(archive).ask(SearchQuestion(words="girafe", present=True)).suggestion == "giraffe"
+    # Only an older state has zebras.
+    assert Searcher(archive).ask(SearchQuestion(words="zebar", present=True)).suggestion == ""
+    assert Searcher(archive).ask(SearchQuestion(words="zebar")).suggestion == "zebra"
 
 
 def test_the_index_follows(archive: Archive) -> None:
@@ -193,7 +209,8 @@ def test_the_index_follows(archive: Archive) -> None:
     catch_up(archive)
     assert is_behind(archive)
     assert bring_in_step(archive).documents == 2
-    assert (_urls(archive, "giraffe", domain=_DOMAIN), _urls(archive, "lion")) == ([], [f"{_DOMAIN}/c.html"])
+    present = _urls(archive, "giraffe", domain=_DOMAIN, present=True)
+    assert (present, _urls(archive, "lion")) == ([], [f"{_DOMAIN}/c.html"])
     assert list(verify(archive)) == []
 
 
@@ -202,7 +219,7 @@ def test_verify_tells_what_is_wrong(archive: Archive) -> None:
     folder = generations.current(archive)
     assert folder is not None
     with index.IndexWriter(folder) as writer:
-        writer.mark_snapshot(f"2001-01-01T00:00:00@{_DOMAIN}")
+        writer.mark_snapshot(f"2001-01-01T00:00:00@{_DOMAIN}", CaptureFacts(0, 0, 0, 0, 0))
         writer.commit()
     assert any("webarc.db has not" in line for line in verify(archive))
     assert (recovered(archive) or 0) > 0 and findings(archive) == []
@@ -339,6 +356,11 @@ def test_the_command(archive: Archive) -> None:
     assert said["total"] == 2 and said["facets"]["kind"] == {"html": 2}
     hit = said["hits"][0]
     assert [hit["snippet"][begin:end] for begin, end in hit["marks"]] == ["giraffe"]
+    assert "2 found: 2 in the present, 0 only in earlier versions" in webarc("search", "giraffe", *root).stdout
+    both = webarc("search", "zebra", *root).stdout
+    assert both.endswith("1 found: 0 in the present, 1 only in earlier versions\n")
+    assert "2026-11-21T03:00:00 … 2027-12-26T03:00:00\n" in both
+    assert webarc("search", "zebra", "--present", *root).stdout == "nothing was found\n"
     paths = webarc("search", "giraffe", "--format", "paths", "--sort", "url", *root).stdout.splitlines()
     assert paths == [
         f"/.snapshots/2026-11-22T03:00:00@{_OTHER}/d/report.html",
@@ -349,6 +371,10 @@ def test_the_command(archive: Archive) -> None:
     assert "Did you mean: giraffe" in webarc("search", "girafe", *root).stdout
     assert webarc("search", "--at", "2026-11-20", "bericht", *root).stdout.endswith("nothing was found\n")
     assert webarc("search", "--at", "2026-11-21", "bericht", *root).stdout.endswith("1 found\n")
+    old = webarc("search", "zebra", "--all-versions", *root)
+    assert (old.stdout, old.stderr.count("\n")) == (both, 1) and "--all-versions is the default now" in old.stderr
+    assert "--all-versions" not in webarc("search", "--help").stdout
+    assert webarc("search", "zebra", "--all-versions", "--present", *root).returncode == 1
     wrong = webarc("search", "a (b", *root)
     assert (wrong.returncode, wrong.stderr.splitlines()[2]) == (1, "webarc:     ^")
     assert webarc("search", "a", "--at", "yesterday", *root).returncode == 1
@@ -356,7 +382,7 @@ def test_the_command(archive: Archive) -> None:
     with pytest.raises(TooMany):
         Searcher(archive).ask(SearchQuestion(words="a", offset=100_000))
     with pytest.raises(BadCondition):
-        Searcher(archive).ask(SearchQuestion(words="a", at=FIRST, all_versions=True))
+        Searcher(archive).ask(SearchQuestion(words="a", at=FIRST, present=True))
 
 
 def test_without_an_index_or_the_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -463,5 +489,5 @@ def test_robots_txt_is_in_no_search(archive: Archive) -> None:
     archives.publish(archive, _DOMAIN, pages, FIRST + timedelta(days=900))  # type: ignore[arg-type]
     recover(archive)
     bring_in_step(archive)
-    assert _urls(archive, "okapi", all_versions=True) == [f"{_DOMAIN}/d.html"]
+    assert _urls(archive, "okapi") == [f"{_DOMAIN}/d.html"]
     assert not is_behind(archive) and not list(findings(archive))

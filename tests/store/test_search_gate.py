@@ -74,11 +74,17 @@ def _agree(archive: Archive, history: History) -> None:
             seen = {(path, blob) for path, blob, _ in _found(reader, view.shown(moment), moment)}
             assert seen == {(f"/{DOMAIN}/{path}", _blob(body)) for path, body in history.at(number).items()}
     searcher = Searcher(archive, Gate(archive, Reader(), clock=lambda: NOW))
-    answer = searcher.ask(SearchQuestion(words=f"site:{DOMAIN}", all_versions=True, limit=1_000))
-    assert answer.total == len(answer.hits) == len(ever)
+    every = SearchQuestion(words=f"site:{DOMAIN}", limit=1_000)
+    answer = searcher.ask(every)
+    assert searcher.count_versions(every) == len(ever)
+    assert answer.total == len(answer.hits) == len({path for path, _, _ in ever})
+    now = {f"/{DOMAIN}/{path}" for path in history.at(last)}
+    assert answer.in_present == len({path for path, _, _ in ever} & now) == len(now)
     opened = {history.time(each).strftime("%Y-%m-%dT%H:%M:%S") for each in range(last + 1) if history.is_open(each)}
     for hit in answer.hits:
-        assert {hit.commitTag.partition("@")[0], hit.since, hit.until, hit.first, hit.last} <= opened
+        times = {hit.commitTag.partition("@")[0], hit.since, hit.until, hit.first, hit.last, hit.wordsFrom, hit.wordsTo}
+        assert times <= opened
+        assert (hit.wordsFrom, hit.wordsTo) == (hit.first, hit.last)  # all versions are found
     groups = searcher.by_snapshot(SearchQuestion(words=f"site:{DOMAIN}", limit=100))
     assert {each.commitTag.partition("@")[0] for each in groups} <= opened
 
@@ -144,7 +150,7 @@ def test_the_order_of_a_readers_hits_tells_nothing_of_what_is_hidden(tmp_path: P
         published(archive, History([Step("p", shown), Step("p", hidden, RecordState.COUNTED, held=True)]))
         recover(archive)
         bring_in_step(archive)
-        question = SearchQuestion(words=words, limit=100)
+        question = SearchQuestion(words=words, limit=100, present=True)
         gate = Gate(archive, Reader(), clock=lambda: NOW)
         orders.add(tuple(hit.path for hit in Searcher(archive, gate).ask(question).hits))
         staff.add(tuple(hit.path for hit in Searcher(archive).ask(question).hits if "hidden" not in hit.path))

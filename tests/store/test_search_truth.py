@@ -60,5 +60,5 @@ def test_hits_equal_the_truth(tmp_path: Path, site: RealSite) -> None:
 
 
 def _paths(searcher: Searcher, words: str, at: CommitTag | None, domain: str) -> set[str]:
-    question = SearchQuestion(words=words, at=at, exact=True, limit=10_000)
+    question = SearchQuestion(words=words, at=at, present=at is None, exact=True, limit=10_000)
     return {path.removeprefix(f"/{domain}/") for _, path in searcher.places(question)}

@@ -170,7 +170,7 @@ def test_cat_is_byte_for_byte(history: Archive) -> None:
     [
         (["cat", THIRD, "/www.example.org/p/page.html"], 2, "has no document"),
         (["cat", "2020-01-01T00:00:00@www.example.org", "/www.example.org/a.pdf"], 2, "there is no snapshot"),
-        (["cat", "yesterday", "/www.example.org/a.pdf"], 1, "not a commitTag"),
+        (["cat", "yesterday", "/www.example.org/a.pdf"], 1, "no commitTag and no time"),
         (["cat", FIRST, "/../../etc/passwd"], 1, "names no document"),
         (["cat", FIRST, "/www.example.org/../x"], 1, "names no document"),
         (["cat", FIRST, "http://other.example/x"], 2, "no domain"),

@@ -7,7 +7,7 @@ import mimetypes
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -64,8 +64,14 @@ def published(
     redirects: Mapping[str, str] | None = None,
     signature: str = "5100",
     title: str = "",
+    complete: bool = True,
+    sources: Sequence[str] = (),
+    resources: str = "",
 ) -> CommitTag:
-    """Publish a capture: URL → page (None removes it), URL → target of a redirect; with its record."""
+    """Publish a capture: URL → page (None removes it), URL → target of a redirect; with its record.
+
+    `sources` are digests of the files of an import, `resources` the trailer.
+    """
     store = archives.store_of(archive, domain)
     head = store.head()
     tag = CommitTag(when, domain)
@@ -92,7 +98,9 @@ def published(
     number = sum(1 for _ in Feed(archive.changes).lines()) + 1
     job = f"{compact_time(when)}-{publication}"
     with Turnstile(archive.lock(domain)).exclusive():
-        message = CrawlMessage(tag, publication, True, number, job=job, held=held)
+        message = CrawlMessage(
+            tag, publication, complete, number, job=job, held=held, sources=sources, resources=resources
+        )
         archives.commit(store, tree, str(message), tag, new_tag=True)
         Feed(archive.changes).append(tag)
     if state is not None:

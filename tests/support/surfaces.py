@@ -135,6 +135,7 @@ def answers(folder: Path) -> str:
         f"/cdx?url={_HOME}&output=cdxj", f"/timemap/link/{_HOME}", f"/timemap/json/{_HOME}",
         f"/wayback/available?url={_HOME}", f"/notice/external?url=http://e.org/&from={first}/{_HOME}",
         "/notice/closed", "/nothing", "/news.atom", "/opensearch.xml", "/search?q=one", "/robots.txt",
+        "/find?q=one", "/find?q=www.example.org",
         f"/snapshot/{_RECORDS[0]}.xml", f"/snapshot/{_RECORDS[0]}.json", f"/snapshot/{_RECORDS[0]}.dc",
         f"/urls?prefix={_HOME}",
     )  # fmt: skip

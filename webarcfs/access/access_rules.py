@@ -147,6 +147,18 @@ def _containing(snapshots: Iterable[VisibleSnapshot], version: VersionSpan, saw:
             yield snapshot
 
 
+def publication_of(snapshots: Sequence[VisibleSnapshot], version: VersionSpan, saw: Saw) -> str:
+    """Return the publication that stored a version, as far as a reader may see that crawl.
+
+    Else it is that of the first crawl with the version that the reader may see; empty where there is none.
+    """
+    storing = next((snapshot for snapshot in snapshots if snapshot.seq == version.stored), None)
+    if storing is not None and storing.standing is Standing.OPEN:
+        return storing.publication
+    first = min(_containing(snapshots, version, saw), key=lambda candidate: candidate.seq, default=None)
+    return "" if first is None else first.publication
+
+
 def hides_form(snapshots: Iterable[VisibleSnapshot], stored: int, seen: Container[Standing] = (Standing.OPEN,)) -> bool:
     """Return whether what a browser showed of a version belongs to a crawl that a reader does not see.
 

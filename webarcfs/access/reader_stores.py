@@ -42,6 +42,7 @@ from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import (
     Catalogue,
     CatalogueDatabase,
+    CrawlPlace,
     ShownGroup,
     ShownRecord,
     ShownSelection,
@@ -58,7 +59,7 @@ from webarcfs.archive.git.repository import Repository, is_arc
 from webarcfs.archive.history import redirect_lists, rendered_forms, versions
 from webarcfs.archive.index import database
 from webarcfs.archive.index.links import NEVER, LinkTarget, Question
-from webarcfs.archive.index.query import COLUMNS, Narrowed
+from webarcfs.archive.index.query import DocumentOrigin, Narrowed, wanted_values
 from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, NotFound, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, now, parse_time
@@ -113,10 +114,14 @@ def narrowed(gate: Gate) -> Narrowed | None:
             sees[domain] = gate.saw(domain)
         return sees[domain](snapshot, version)
 
-    def prepare(connection: sqlite3.Connection, equal: Mapping[str, str]) -> None:
-        show(connection, snapshots, saw, permitted, named)
-        if gate.is_staff and equal:
-            _narrow(connection, equal)
+    def prepare(connection: sqlite3.Connection, equal: Mapping[str, str], origin: DocumentOrigin) -> None:
+        of_origin = snapshots
+        if origin.domain:  # of a domain of which nothing is shown nothing is read: not even the time tells of it
+            of_origin = {domain: seen for domain, seen in snapshots.items() if domain == origin.domain}
+        show(connection, of_origin, saw, permitted, named)
+        equal = equal if gate.is_staff else {}
+        if equal or not origin.is_any:
+            _narrow(connection, equal, origin)
 
     return prepare
 
@@ -157,12 +162,18 @@ def show(
     connection.execute(sql("gate/view") + sql("gate/barrier"))
 
 
-def _narrow(connection: sqlite3.Connection, equal: Mapping[str, str]) -> None:
-    """Leave out of the view, inside the gate, rows that do not have the values of `equal`, by column."""
+def _narrow(connection: sqlite3.Connection, equal: Mapping[str, str], origin: DocumentOrigin) -> None:
+    """Leave out of the view, inside the gate, rows without the values of `equal`, by column, or of another origin.
+
+    A version is of the publication that stored it, if the reader may see that crawl, else of the first one with it
+    that the reader may see.
+    """
     connection.execute(sql("gate/wanted"))
-    connection.execute(sql("gate/insert_wanted"), {column: equal.get(column) for column in COLUMNS})
+    connection.execute(sql("gate/insert_wanted"), wanted_values(equal, origin))
     connection.execute(sql("gate/drop_view"))
-    terms = (sql(_TERMS[column]) for column in equal)
+    terms = [sql(_TERMS[column]) for column in equal if column != "domain" or not origin.domain]
+    terms += [sql("gate/of_shown_domains")] if origin.domain else []
+    terms += [sql("gate/stored_by")] if origin.publication else []
     connection.execute("".join((sql("gate/view"), *terms, sql("gate/barrier"))))
 
 
@@ -183,7 +194,7 @@ class ReaderLinks:
         self.held = lru_cache(maxsize=_REMEMBERED)(self._held)
 
     def span(self, path: str, first: int, last: int) -> tuple[int, int] | None:
-        """Return from when to when a version of a page is known to the reader; None if it is not.
+        """Return from when to when a version of a page is known to the reader; None if it is not, or of another origin.
 
         That is from the first open snapshot that contains it to the first open one that does not.
         """
@@ -195,6 +206,9 @@ class ReaderLinks:
         url, captured, version = capture
         answer = self._gate.with_rules(access_rules.may(snapshots, version, saw), url, captured)
         if not isinstance(answer, Open) or self._has_hidden_dom(path, version.stored, answer.since):
+            return None
+        publication = self._question.origin.publication
+        if publication and access_rules.publication_of(snapshots, version, saw) != publication:
             return None
         if self._at is None and not self._question.ever:
             now = access_rules.newest_open(snapshots, NEVER)
@@ -279,10 +293,12 @@ class RecordHead:
 
     They are None where it was not counted, is closed, or where the reader may not see all of it.
 
+    `title` is empty where no person gave it one, and `complete` None where nobody knows.
+
     `closed_until` is the end of its closure, None for an open one. `released` is when it was released, and
-    `release_number` counts the releases of this record. `tags` are the newest of each domain, those of sites first: a
-    crawl that was cut or patched has several of one. Of `resource_domains` it has no page, only what pages of others
-    needed. Times are CET.
+    `release_number` counts the releases of this record. What the feed says of it changed at `updated`. `tags` are the
+    newest of each domain, those of sites first: a crawl that was cut or patched has several of one. Of
+    `resource_domains` it has no page, only what pages of others needed. Times are CET.
     """
 
     id: str
@@ -296,11 +312,12 @@ class RecordHead:
     is_occasion: bool
     occasion: str
     date: datetime
-    complete: bool
+    complete: bool | None
     documents: int | None
     bytes: int | None
     tags: tuple[CommitTag, ...]
     released: datetime
+    updated: datetime
     release_number: int = 1
     resource_domains: frozenset[str] = frozenset()
     closed_until: datetime | None = None
@@ -356,12 +373,27 @@ class ReaderRecords:
             counts = tables.years_shown(publication)
         return {year: counts.get(year, 0) for year in range(min(counts), max(counts) + 1)} if counts else {}
 
-    def of_publication(self, publication: str, part: slice, *, only_open: bool = False) -> list[RecordHead]:
-        """Return a part of a publication's records, or of its open ones, newest capture first."""
-        opened_by = self._seconds() if only_open else None
+    def of_publication(self, publication: str, part: slice) -> list[RecordHead]:
+        """Return a part of a publication's records, newest capture first."""
         with self._tables() as tables:
-            shown = tables.shown_of(publication, offset=part.start, limit=part.stop - part.start, opened_by=opened_by)
+            shown = tables.shown_of(publication, offset=part.start, limit=part.stop - part.start)
         return self._heads_of(shown)
+
+    def collected(self, publications: Iterable[str], numbers: Iterable[int], part: slice) -> list[RecordHead]:
+        """Return a part of the records of some publications, and of some numbers, newest capture first."""
+        with self._tables() as tables:
+            shown = tables.collected(publications, numbers, offset=part.start, limit=part.stop - part.start)
+        return self._heads_of(shown)
+
+    def places(self, record_ids: Iterable[str]) -> dict[str, CrawlPlace]:
+        """Return where lists have those of these records that readers may see, closed ones too."""
+        with self._tables() as tables:
+            return tables.places(record_ids)
+
+    def commit(self) -> str:
+        """Return the state of the catalogue; empty without one."""
+        state = self._catalogue.state()
+        return "" if state is None else state.commit
 
     def beside(self, record_id: str, *, later: bool = False, only_open: bool = False) -> RecordHead | None:
         """Return the record of the same publication before another one, or after it; None without one."""
@@ -381,6 +413,11 @@ class ReaderRecords:
         """Return the number of open records."""
         with self._tables() as tables:
             return tables.count_open(self._seconds())
+
+    def last_gone(self) -> datetime | None:
+        """Return when a record that readers had seen was taken from them last; None if that never happened."""
+        with self._tables() as tables:
+            return tables.last_gone()
 
     def count_sites(self) -> int:
         """Return the number of domains of which the records have a page."""
@@ -477,4 +514,5 @@ def whole_head(shown: ShownRecord) -> RecordHead:
         resource_domains=shown.resource_domains,
         released=shown.released,
         release_number=shown.releases,
+        updated=shown.updated,
     )

@@ -22,7 +22,7 @@ from webarcfs.access.gate import KnownGate
 from webarcfs.archive.catalogue.record import OWN
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
-from webarcfs.archive.index.database import NEVER, CaptureIndex, CaptureRow, Span, UrlRows
+from webarcfs.archive.index.database import NEVER, CaptureIndex, CaptureRow, Meeting, Span, UrlRows
 from webarcfs.archive.model.arc_paths import arc_path, second_path, split
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.url_lists import Met, spelled
@@ -123,6 +123,19 @@ class UrlHistory:
         shown = [state for state in self.states if state.capture is not None]
         return min(shown, key=lambda state: abs(state.seq - seq), default=None)
 
+    def gone_since(self, seq: int) -> int | None:
+        """Return the snapshot that took the URL from what is shown or withheld, if the state `seq` still lacks it."""
+        since: int | None = None
+        is_there = False
+        for state in self.states:
+            if state.seq > seq:
+                break
+            if not isinstance(state.answer, Absent):
+                is_there, since = True, None
+            elif is_there:
+                is_there, since = False, state.seq
+        return since
+
     def beside(self, seq: int) -> tuple[VisibleState | None, VisibleState | None]:
         """Return the last state with a capture before a time, and the first one after it."""
         before = [state for state in self.states if state.capture is not None and state.seq < seq]
@@ -169,6 +182,28 @@ class VisibleCaptures:
                     break
         return self._closed(domain, stored)(seq) if row is None else self._judged(domain, row, seq)
 
+    def in_snapshots(
+        self, places: Sequence[tuple[str, int]]
+    ) -> list[VisibleCapture | Closed | Blocked | Absent | None]:
+        """Return what the reader sees of each URL in the tree of a snapshot; None where that has nothing there.
+
+        All are asked for at once, for lists. A snapshot that the reader may not see has nothing.
+        """
+        return [
+            self._in_snapshot(split(arc_path(url))[0], seq, rows)
+            for (url, seq), rows in zip(places, self.index.in_snapshots(places), strict=True)
+        ]
+
+    def _in_snapshot(
+        self, domain: str, seq: int, rows: Iterable[CaptureRow]
+    ) -> VisibleCapture | Closed | Blocked | Absent | None:
+        facts = self.gate.facts(domain)
+        place = bisect_left(facts.seqs, seq)
+        if place == len(facts.seqs) or facts.seqs[place] != seq:
+            return None
+        row = next((row for row in rows if self.contains(domain, facts.shown[place], row)), None)
+        return None if row is None else self.visible(domain, row)
+
     def captured_at(self, url: str, seconds: int) -> VisibleCapture | None:
         """Return the capture of this very URL, its scheme included, of a second; None without one.
 
@@ -200,6 +235,13 @@ class VisibleCaptures:
                     yield from self._met_again(now, state.seq, met)
 
         return UrlHistory(url, lambda: self._states(domain, stored), captures)
+
+    def of_row(self, row: CaptureRow, meetings: Iterable[Meeting]) -> Iterator[VisibleCapture]:
+        """Yield what a reader may see of a stored version: the capture, and when crawls met it again.
+
+        `meetings` are those of the index at the row's place.
+        """
+        return self._captures(split(row.path)[0], row, {meeting.seq: meeting.met for meeting in meetings})
 
     def _captures(self, domain: str, row: CaptureRow, met: Mapping[int, Met]) -> Iterator[VisibleCapture]:
         """Yield what a reader may see of a stored version or redirect: the capture, and when crawls met it again."""
@@ -330,6 +372,7 @@ class VisibleCaptures:
         """
         ask = self.index.meetings()
         for _, group in groupby(self.index.below(span, backwards=backwards), key=lambda row: row.surt):
+            clocks.check()
             captures: list[VisibleCapture] = []
             for row in group:
                 domain = split(row.path)[0]

@@ -58,7 +58,7 @@ from webarcfs.archive.git.repository import Repository, TreeEntry, is_arc
 from webarcfs.archive.history import versions
 from webarcfs.archive.index.links import FoundLink, Question
 from webarcfs.archive.index.links import ask as ask_links
-from webarcfs.archive.index.query import SECONDS, ask
+from webarcfs.archive.index.query import ANY_ORIGIN, SECONDS, DocumentOrigin, ask
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
 from webarcfs.archive.model.errors import (
     Exists,
@@ -516,20 +516,23 @@ class WebarchiveClient:
 
     # -- documents ---------------------------------------------------------------------------------------------------
 
-    def select(self, where: str = "", order_by: str = "", limit: int | None = None) -> builtins.list[MetaData]:
+    def select(
+        self, where: str = "", order_by: str = "", limit: int | None = None, *, origin: DocumentOrigin = ANY_ORIGIN
+    ) -> builtins.list[MetaData]:
         """Return the documents for which an SQL condition holds, one for each snapshot that has them (/Cl-6/).
 
-        Raises BadCondition, TookTooLong; `webarc query --help` describes conditions.
+        `origin` leaves those of a domain, or those that a publication stored. Raises BadCondition, TookTooLong;
+        `webarc query --help` describes conditions.
         """
         gate = self._gate
         narrowed = None if gate is None else reader_stores.narrowed(gate)
-        return list(ask(self.archive.database, where, order_by, limit, narrowed=narrowed))
+        return list(ask(self.archive.database, where, order_by, limit, narrowed=narrowed, origin=origin))
 
     def search(self, words: str, **narrowing: Any) -> SearchAnswer:
-        """Return documents with words, in the language of `webarc search --help`: 20 hits, and the number of all.
+        """Return URLs with words, in the language of `webarc search --help`: 20 hits, and the number of all.
 
         `narrowing` are the fields of `webarcfs.search.searching.SearchQuestion`: `at` (a CommitTag or a time),
-        `all_versions`, `domain`, `type`, `language`, `publication`, `record`, `sort`, `limit`, `offset`, …. Raises
+        `present`, `during`, `domain`, `type`, `language`, `publication`, `record`, `sort`, `limit`, `offset`, …. Raises
         BadCondition, NotFound without an index, UsageError without the libraries of webarcfs[search].
         """
         if find_spec("tantivy") is None:

@@ -1,4 +1,4 @@
-"""The arguments of a reader's command: the archive, a document by its URL or path, a snapshot by its commitTag.
+"""The arguments of a reader's command: the archive, a document by its URL or path, a snapshot by its name.
 
 An archive is a directory, or the one behind a mount; it is whole, or as readers see it.
 """
@@ -22,13 +22,15 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index.links import LinkReader, Question
-from webarcfs.archive.index.query import Narrowed
-from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, second_name, split
-from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UrlRefused, UsageError
-from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, CommitTag, parse_moment
+from webarcfs.archive.index.query import DocumentOrigin, Narrowed
+from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, places, second_name, split
+from webarcfs.archive.model.errors import NotAnArchive, NotFound, UrlRefused, UsageError
+from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, CommitTag
 from webarcfs.archive.model.urls import canonical
 from webarcfs.client import client
+from webarcfs.commands.completing import complete_hosts, complete_publications
 from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.snapshot_names import Beside, StateAt, VisibleSnapshots, parse_name, resolve
 
 # == place ============================================================================================================
 
@@ -102,6 +104,40 @@ def place_options(command: _F) -> _F:
     return cast(_F, archive(mount(public(named(with_place)))))
 
 
+def origin_options(command: _F) -> _F:
+    """Add the options `--domain` and `--publication`; the command gets `origin`."""
+    of_domain = click.option(
+        "--domain", default="", metavar="HOST", shell_complete=complete_hosts, help="Only of this host."
+    )
+    of_publication = click.option(
+        "--publication",
+        default="",
+        metavar="NAME",
+        shell_complete=complete_publications,
+        help="Only what this publication stored.",
+    )
+
+    @functools.wraps(command)
+    def with_origin(*args: Any, domain: str, publication: str, **options: Any) -> Any:
+        return command(*args, origin=DocumentOrigin(domain_of(domain) if domain else "", publication), **options)
+
+    return cast(_F, of_domain(of_publication(with_origin)))
+
+
+def domain_of(text: str) -> str:
+    """Return the domain that a host's name spells: in lower case, IDNA in punycode, with its port unless that is usual.
+
+    The archive need not have it. Raises UsageError for what is no host.
+    """
+    scheme = "https" if text.endswith(":443") else "http"
+    if any(mark in text for mark in "/?#@\\") or text != text.strip():
+        raise UsageError(f"{text!r} is no host; give its name alone, such as www.example.org")
+    try:
+        return split(arc_path(canonical(f"{scheme}://{text}/")))[0]
+    except UrlRefused as error:
+        raise UsageError(f"{text!r} is no host: {error}") from None
+
+
 def roles_of(role: str) -> frozenset[str]:
     """Return the roles of documents that the option `--role` means."""
     return frozenset({PAGE_ROLE, RESOURCE_ROLE} if role == ANY_ROLE else {role})
@@ -128,6 +164,10 @@ def find(archive: str | None, mount: Path | None) -> ArchiveArgument:
     if mounted := client.behind(mount):
         return ArchiveArgument(mounted[1], mounted[0])
     raise NotAnArchive(f"{mount} is in no mounted archive; `mount.webarcfs ARCHIVE {mount}` mounts one")
+
+
+#: What stands beside a name that stands alone.
+_NOTHING = Beside()
 
 
 # == targets ==========================================================================================================
@@ -167,34 +207,57 @@ def document(place: ArchiveArgument, text: str) -> Target:
     return Target(place.repository(domain), domain, arc, url)
 
 
-def tag(place: ArchiveArgument, text: str) -> tuple[CommitTag, Repository]:
-    """Return the snapshot of a commitTag's text, which need not exist, and its domain's repository.
+def arc_in(target: Target, store: Repository, tree: str) -> str:
+    """Return the path of a document in the tree of one snapshot.
 
-    Raises NotFound, or Forbidden, for one that the reader may not see.
+    That of a URL may be the second name of its place there and the first one at present, or the other way round.
     """
-    try:
-        commit_tag = CommitTag.parse(text)
-    except Damaged as error:
-        raise UsageError(str(error)) from None
+    names = places(target.url) if target.url else ()
+    return next((arc for arc in names if store.find(tree, f"{arc}/{DATA_XML}") is not None), target.arc)
+
+
+def tag(place: ArchiveArgument, text: str, beside: Beside = _NOTHING) -> tuple[CommitTag, Repository]:
+    """Return the snapshot of a name, and its domain's repository. A whole commitTag's snapshot need not exist.
+
+    `beside` says of which host it is, if the name does not. Prints the commitTag where the name is a short one. Raises
+    UsageError for a name of several snapshots, NotFound, or Forbidden, for one that the reader may not see.
+    """
+    commit_tag = resolve(text, VisibleSnapshots(place.archive, place.gate), beside)
     store = place.repository(commit_tag.domain)
+    return _opened(place, text, commit_tag), store
+
+
+def named(place: ArchiveArgument, text: str, beside: Beside = _NOTHING) -> CommitTag:
+    """Return the snapshot of a name, as `tag` does; that of a whole commitTag may be of an unknown domain."""
+    return _opened(place, text, resolve(text, VisibleSnapshots(place.archive, place.gate), beside))
+
+
+def _opened(place: ArchiveArgument, text: str, commit_tag: CommitTag) -> CommitTag:
     place.must_be_open(commit_tag)
-    return commit_tag, store
+    if text != str(commit_tag):
+        click.echo(f"webarc: {text} is {commit_tag}", err=True)
+    return commit_tag
 
 
-def moment(place: ArchiveArgument, text: str | None) -> CommitTag | datetime | None:
-    """Return the snapshot or the time that a text spells (`parse_moment`); None without one.
+def host_of(place: ArchiveArgument, text: str) -> str:
+    """Return the host of a URL, or of a path in the archive, or below the mount. Raises UsageError for another text."""
+    try:
+        return split(arc_path(canonical(text)) if "://" in text else _inside(place, text))[0]
+    except UrlRefused as error:
+        raise UsageError(f"{text}: {error}") from None
 
-    Raises UsageError for any other text, NotFound or Forbidden for a snapshot that the reader may not see.
+
+def moment(place: ArchiveArgument, text: str | None, beside: Beside = _NOTHING) -> CommitTag | datetime | None:
+    """Return the snapshot that a text names, or the time that it spells: that is the state of every host. None: None.
+
+    A time is of one host where the text itself names that. It raises what `tag` does.
     """
     if text is None:
         return None
-    try:
-        when = parse_moment(text)
-    except Damaged as error:
-        raise UsageError(str(error)) from None
-    if isinstance(when, CommitTag):
-        place.must_be_open(when)
-    return when
+    name = parse_name(text)
+    if isinstance(name, StateAt) and not name.of:
+        return name.end
+    return named(place, text, beside)
 
 
 def _inside(place: ArchiveArgument, text: str) -> str:

@@ -15,7 +15,9 @@ from webarcfs.commands.lazy_commands import Commands, ProgramGroup, with_archive
 COMMANDS = Commands(
     {
         "serve": "webarcfs.commands.serve:serve",
+        "snapshots": "webarcfs.commands.snapshots:snapshots",
         "search": "webarcfs.commands.search:search",
+        "curve": "webarcfs.commands.curve:curve",
         "query": "webarcfs.commands.query:query",
         "log": "webarcfs.commands.versions:log",
         "diff": "webarcfs.commands.comparing:diff",
@@ -23,12 +25,14 @@ COMMANDS = Commands(
         "cat": "webarcfs.commands.versions:cat",
         "links": "webarcfs.commands.links:links",
         "export": "webarcfs.commands.export:export",
+        "dataset": "webarcfs.commands.dataset:dataset",
         "completion": "webarcfs.commands.lazy_commands:completion",
     }
 )
 
 
 @click.group(
+    "webarc",
     cls=ProgramGroup,
     commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -46,6 +50,7 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
     Find words, at present or at any time:
       webarc search annual report
       webarc search '"annual report" type:pdf' --at 2026-11-21
+      webarc curve harbour port
 
     \b
     Find documents, in every snapshot, by what is known of them:
@@ -53,19 +58,23 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
       webarc query "title LIKE '%minutes%'" --order-by 'crawlTime DESC' --limit 20
 
     \b
-    What became of a page, and the page as it was; a snapshot is named by its commitTag:
+    The snapshots of a host; each is named by its commitTag, a date, or latest, latest~1:
+      webarc snapshots www.example.org
+
+    \b
+    What became of a page, and the page as it was:
       webarc log http://www.example.org/
-      webarc cat 2026-10-21T03:00:00@www.example.org http://www.example.org/ > old.html
+      webarc cat 2026-10 http://www.example.org/ > old.html
 
     \b
     What a crawl changed: in all, and in the text of a page:
       webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
-      webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org http://www.example.org/ -w
+      webarc diff latest~1 latest http://www.example.org/ -w
 
     \b
     What a snapshot consists of, and how it differs from another:
       webarc stat 2026-11-21T03:00:00@www.example.org
-      webarc stat 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
+      webarc stat 2025@www.example.org latest@www.example.org
 
     \b
     What links to a page, and where a word leads:
@@ -76,6 +85,17 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
     Leave again, or show it elsewhere: WARC, WACZ, CDXJ, a folder to browse, a bag:
       webarc export /backup/archive-2026
       webarc export --format static --at 2026-11-21 site/
+
+    \b
+    Take away what a search or a query finds: to replay, as files, or as a table with the text:
+      webarc export --search 'minutes during:2026' --with-resources minutes.warc.gz
+      webarc export --search '"annual report" type:pdf' --format files reports/
+      webarc export --query "domain = 'www.example.org'" --format csv example.csv
+
+    \b
+    Take tables away for research: pages, texts, links, words; the graph of hosts:
+      webarc dataset pages pages/
+      webarc dataset text texts/ --as-reader --format parquet
 
     \b
     Which archive: $WEBARC_ARCHIVE, else /srv/webarc; or one that is named, or is mounted:

@@ -18,34 +18,45 @@ from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, UsageError
 from webarcfs.archive.model.metadata import PAGE_ROLE, ROLES
 from webarcfs.commands import output
-from webarcfs.commands.arguments import ArchiveArgument, document, place_options, roles_of, tag
+from webarcfs.commands.arguments import ArchiveArgument, document, host_of, place_options, roles_of, tag
+from webarcfs.commands.completing import complete_tags
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_ascii_lines, print_rows
+from webarcfs.commands.snapshot_names import Beside, names_host
 
 
 @click.command()
-@click.argument("old", metavar="TAG")
-@click.argument("new", metavar="TAG")
+@click.argument("old", metavar="TAG", shell_complete=complete_tags)
+@click.argument("new", metavar="TAG", shell_complete=complete_tags)
 @click.argument("path", default="", metavar="[URL|PATH]")
 @place_options
 @click.option("-w", "--ignore-space", is_flag=True, help="In texts: differences of white space are none.")
 @format_option(*LIST)
 def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space: bool, form: Form) -> None:
-    """Show what changed between two snapshots of a domain.
+    """Show what changed between two snapshots of a host.
 
     That is the documents that were added, removed or changed, those whose URLs redirect now, and the other redirects
     that differ. With the path of a folder only what lies in it; with a
     document's URL or path, what its readers see, as a diff. What a browser
     showed of a page counts, where the archive has it.
 
+    A host that is named once is that of both snapshots: by either name, or by the URL.
+
     \b
     Examples:
       webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
-      webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org http://www.example.org/ -w
+      webarc diff latest~1 latest http://www.example.org/ -w
+      webarc diff 2025@www.example.org latest
     """
-    (first, store), (second, _) = tag(place, old), tag(place, new)
+    beside = Beside(host_of(place, path)) if path else Beside()
+    if not beside.host and not names_host(old):
+        second, store = tag(place, new, beside)
+        first, _ = tag(place, old, Beside(second.domain))
+    else:
+        first, store = tag(place, old, beside)
+        second, _ = tag(place, new, Beside(beside.host or first.domain))
     if first.domain != second.domain:
-        raise UsageError(f"{old} and {new} are snapshots of different domains")
+        raise UsageError(f"{first} and {second} are snapshots of different domains")
     trees = store.snapshot_tree(first), store.snapshot_tree(second)
     below = ""
     if path and split(path)[1:] != ("",):
@@ -57,7 +68,11 @@ def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space:
     if first_one is not None and first_one.path == below and form is Form.TABLE and _became(first_one, led) is None:
         before, after = (store.read(blob) if blob else b"" for blob in (first_one.old, first_one.new))
         was, now = (forms.text(blob) if blob else "" for blob in first_one.documents)
-        click.echo("\n".join(output.difference((before, after), (was, now), (old, new), ignore_space=ignore_space)))
+        click.echo(
+            "\n".join(
+                output.difference((before, after), (was, now), (str(first), str(second)), ignore_space=ignore_space)
+            )
+        )
         return
     changes = (*([first_one] if first_one is not None else ()), *version_changes)
     rows = _rows(first.domain, changes, led)
@@ -129,7 +144,7 @@ def _told(kind: str, name: str, what: str, led: redirect_lists.RedirectChange | 
 
 
 @click.command()
-@click.argument("tags", nargs=-1, required=True, metavar="TAG [TAG]")
+@click.argument("tags", nargs=-1, required=True, metavar="TAG [TAG]", shell_complete=complete_tags)
 @place_options
 @format_option(*OBJECT)
 @click.option(
@@ -149,18 +164,20 @@ def stat(tags: tuple[str, ...], *, place: ArchiveArgument, form: Form, role: str
     \b
     Examples:
       webarc stat 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
-      webarc stat 2026-11-21T03:00:00@www.example.org --plot types.svg
+      webarc stat latest@www.example.org --plot types.svg
     """
     if len(tags) > 2:
         raise UsageError("one snapshot is counted, or two are compared")
-    figures = []
+    figures, counted = [], []
     for text in tags:
         which, store = tag(place, text)
+        counted.append(str(which))
         figures.append(statistics(store, store.snapshot_tree(which), roles_of(role)))
     if plot is not None:
-        output.draw(tags, figures, plot)
+        output.draw(counted, figures, plot)
     if form is Form.JSON:
-        click.echo(json.dumps({text: counts.as_table() for text, counts in zip(tags, figures, strict=True)}, indent=1))
+        table = {name: counts.as_table() for name, counts in zip(counted, figures, strict=True)}
+        click.echo(json.dumps(table, indent=1))
         return
-    for line in output.statistics_table(tags, figures, names_resources=role == PAGE_ROLE):
+    for line in output.statistics_table(counted, figures, names_resources=role == PAGE_ROLE):
         click.echo(line)

@@ -7,28 +7,36 @@ import errno
 import logging
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
+from webarcfs.access.visible_captures import VisibleCaptures
 from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.additions.waiting_additions import settle_first
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Damaged, Exists, Exit, Interrupted, UsageError, WebarcError
+from webarcfs.archive.index.database import CaptureIndex
+from webarcfs.archive.model.errors import Exists, Exit, Interrupted, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system.standard_streams import is_output_closed
-from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
+from webarcfs.commands.arguments import ArchiveArgument, moment, named, place_options
+from webarcfs.commands.completing import complete_publications, complete_records, complete_tags
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import error_console, to_json
 from webarcfs.commands.output import Display
-from webarcfs.export.export_result import DAMAGED, Progress, Stop, Summary, Unfinished
-from webarcfs.export.selection import Asked, Selection, opener, select
+from webarcfs.commands.snapshot_names import Beside
+from webarcfs.commands.version_words import VersionWords, known_gate
+from webarcfs.export.export_result import DAMAGED, Summary, Unfinished
+from webarcfs.export.selection import Asked, Progress, Selection, Stop, opener, select
+from webarcfs.export.version_selection import ROWS, VersionSelection, choose
 
 #: Format → the module that has its `export`.
 FORMATS = {
@@ -37,27 +45,61 @@ FORMATS = {
     "cdxj": "webarcfs.export.cdxj",
     "static": "webarcfs.export.static_site",
     "bagit": "webarcfs.export.bagit",
+    "files": "webarcfs.export.named_files",
+    "csv": "webarcfs.export.version_table",
+    "jsonl": "webarcfs.export.version_table",
 }
+#: Formats of snapshots alone, and of what a search or a query found alone.
+_OF_SNAPSHOTS, _OF_VERSIONS = ("static", "bagit"), ("files", "csv", "jsonl")
 #: Formats that standard output can have.
-_STREAMS = ("warc", "cdxj")
+_STREAMS = ("warc", "cdxj", "csv", "jsonl")
 _STREAM = "-"
 
 
 @click.command()
 @click.argument("out", metavar="OUT", type=AbsolutePath(allow_dash=True))
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="warc", show_default=True)
-@click.option("--at", metavar="TAG|TIME", help="The snapshot TAG, or every domain as it was at TIME; a day is its end.")
-@click.option("--since", metavar="TAG", help="Only what its domain had after this snapshot.")
+@click.option("--search", "words", metavar="WORDS", help="The versions that `webarc search` finds by these words.")
+@click.option("--query", "where", metavar="WHERE", help="The versions that `webarc query` finds; '' is all of them.")
+@click.option("--one-a-url", is_flag=True, help="Of what was found at a URL, the newest version alone.")
+@click.option("--with-resources", is_flag=True, help="Also images, sheets, scripts and frames that the pages need.")
+@click.option("--text", "with_text", is_flag=True, help="With files: also the plain text of each, beside it.")
+@click.option("--text-only", is_flag=True, help="With files: the plain text instead of the documents.")
 @click.option(
-    "--record", default="", metavar="RECORD", help="The snapshots of this record, as its publication saw them."
+    "--at",
+    metavar="TAG|TIME",
+    shell_complete=complete_tags,
+    help="The snapshot TAG, or every domain as it was at TIME; a day is its end.",
 )
-@click.option("--publication", default="", metavar="NAME", help="Those of this publication, as it saw them.")
+@click.option(
+    "--since", metavar="TAG", shell_complete=complete_tags, help="Only what its domain had after this snapshot."
+)
+@click.option(
+    "--record",
+    default="",
+    metavar="RECORD",
+    shell_complete=complete_records,
+    help="The snapshots of this record, as its publication saw them.",
+)
+@click.option(
+    "--publication",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_publications,
+    help="Those of this publication, as it saw them.",
+)
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="Tell what was exported as JSON.")
 def export(
     out: Path,
     *,
     form: str,
+    words: str | None,
+    where: str | None,
+    one_a_url: bool,
+    with_resources: bool,
+    with_text: bool,
+    text_only: bool,
     at: str | None,
     since: str | None,
     record: str,
@@ -65,7 +107,7 @@ def export(
     place: ArchiveArgument,
     as_json: bool,
 ) -> None:
-    """Write snapshots to OUT in another format.
+    """Write snapshots, or what a search or a query finds, to OUT in another format.
 
     Without a choice it is the whole archive: all snapshots of all domains. With --as-reader it is what readers may see.
     OUT must not exist. While it is being made it is in OUT.part. The same command resumes an interrupted export, with
@@ -77,45 +119,158 @@ def export(
     cdxj     the index of such files; with OUT the folder of a WARC export, of these files
     static   a folder that a browser reads without any server
     bagit    a bag with WARC files, events and checksums, for deposit
+    files    a folder of files named by date and title, with index.csv: of a search or query
+    csv      a row a version, with its text, times, URL and language: of a search or query
+    jsonl    the same, an object a line
+
+    --search and --query take away every version that they find, and each capture that met it unchanged, with the times
+    of the captures: a URL has as many versions as it had contents with these words. --one-a-url takes the newest of
+    them. All words of `webarc search` hold, as do its defaults: no error pages, no mere resources. --at, --record and
+    --publication narrow it. With --with-resources, replay shows the pages as they were.
 
     \b
     Examples:
       webarc export /backup/archive-2026 --json
       webarc export --format warc --at 2026-11-21T03:00:00@www.example.org example.warc.gz
       webarc export --since 2026-10-21T03:00:00@www.example.org news/
+      webarc export --since latest~1@www.example.org newest/
       webarc export --format wacz --publication example --as-reader example.wacz
       webarc export --format static --at 2026-11-21 site/
       webarc export --record 20261121T030000-example - | warcio index -
+
+    \b
+    Examples of what a search or a query finds:
+      webarc export --search 'mayor site:example.org' --with-resources mayor.warc.gz
+      webarc export --search '"annual report" type:pdf' --format files --text reports/
+      webarc export --search 'flood after:2021-07' --format csv flood.csv
+      webarc export --query "mimeType = 'application/pdf' AND title LIKE '%minutes%'" --format files minutes/
+      webarc export --query "domain = 'www.example.org'" --format jsonl --as-reader - | jq -r .text
     """
-    asked = Asked(moment(place, at), _since(since), record, publication)
-    write = _format(form)
     is_stream = str(out) == _STREAM
     if is_stream and form not in _STREAMS:
-        raise UsageError(f"standard output can have {' or '.join(_STREAMS)}, and not {form}; give a name")
+        formats = f"{', '.join(_STREAMS[:-1])} or {_STREAMS[-1]}"
+        raise UsageError(f"standard output can have {formats}, and not {form}; give a name")
+    beside = Beside(publication=publication)
+    when, after = moment(place, at, beside), named(place, since, beside) if since else None
+    options = {"one_a_url": one_a_url, "resources": with_resources, "text": with_text, "text_only": text_only}
+    exported: _Exported
+    if words is None and where is None:
+        _check_of_snapshots(form, options)
+        exported = _Snapshots(place, Asked(when, after, record, publication))
+    else:
+        _check_of_versions(form, options, after)
+        exported = _Versions(
+            place,
+            VersionWords(words, where, when, record, publication, one_a_url=one_a_url, with_resources=with_resources),
+        )
+    write = _format(form, options)
     if not is_stream and out.is_dir() and form == "cdxj":
         out = out / "index.cdxj"
     logging.basicConfig(level=logging.INFO, format="webarc: %(message)s", stream=sys.stderr)
     _settle(place.archive)
-    with _stopping() as stop, Display(error_console()) as progress:
+    with stopping() as stop, Display(error_console()) as progress:
 
-        def make(selection: Selection, target: Path) -> Summary:
+        def make(selection: Any, target: Path) -> Summary:
             return write(selection, target, progress, lambda: stop() or (is_stream and is_output_closed()))
 
         if is_stream:
             try:
-                summary = make(select(place.archive, asked, place.reader), out).as_fields()
+                with tempfile.TemporaryDirectory(prefix="webarcfs-") as folder:
+                    summary = make(exported.select(Path(folder), progress, stop), out).as_fields()
             except Interrupted:
                 if is_output_closed():
                     return
                 raise
         else:
-            summary = _made(place, asked, form, out, make)
+            summary = _made(place, exported, out, make, form=form, options=options, shown=(progress, stop))
     report = {"format": form, "out": str(out), **summary}
     click.echo(to_json(report) if as_json else _text(report), err=is_stream)
     for reason, number in summary["left_out"].items() if not as_json else ():
         click.echo(f"webarc: left out: {number:,} {reason}", err=True)
     if DAMAGED in summary["left_out"]:
         sys.exit(Exit.INCOMPLETE)
+
+
+def _check_of_snapshots(form: str, options: Mapping[str, bool]) -> None:
+    if form in _OF_VERSIONS:
+        raise UsageError(f"{form} is of a search or a query; give --search or --query (--query '' is every version)")
+    if any(options.values()):
+        raise UsageError("--one-a-url, --with-resources, --text and --text-only belong to --search and --query")
+
+
+def _check_of_versions(form: str, options: Mapping[str, bool], since: CommitTag | None) -> None:
+    if form in _OF_SNAPSHOTS:
+        others = ", ".join(name for name in FORMATS if name not in _OF_SNAPSHOTS)
+        raise UsageError(f"{form} is of whole snapshots; the formats of a search or a query are {others}")
+    if since is not None:
+        raise UsageError("--since is of snapshots; a search has after:, a query crawlTime")
+    if options["resources"] and form in _OF_VERSIONS:
+        raise UsageError(f"--with-resources is for replay, by warc, wacz and cdxj; {form} has what was found")
+    if form != "files" and (options["text"] or options["text_only"]):
+        raise UsageError("--text and --text-only are of --format files; csv and jsonl have the text in a column")
+    if options["text"] and options["text_only"]:
+        raise UsageError("--text puts the text beside the documents, --text-only in their place; give one of them")
+
+
+class _Exported(Protocol):
+    """What is exported: decided now, or as it was written down."""
+
+    def select(self, part: Path, progress: Progress, stop: Stop) -> Any: ...
+
+    def again(self, noted: Mapping[str, Any], part: Path) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshots:
+    """Snapshots."""
+
+    place: ArchiveArgument
+    asked: Asked
+
+    def __str__(self) -> str:
+        return str(self.asked)
+
+    def select(self, _part: Path, _progress: Progress, _stop: Stop) -> Selection:
+        """Decide which."""
+        return select(self.place.archive, self.asked, self.place.reader)
+
+    def again(self, noted: Mapping[str, Any], part: Path) -> Selection:
+        """Return those that were decided. Raises Exists if readers may see less by now."""
+        archive, reader = self.place.archive, self.place.reader
+        selection = Selection.from_json(noted, opener(archive, reader))
+        if reader is not None:
+            now = select(archive, replace(self.asked, at=None, since=None), reader)
+            if any(set(rows) - set(now.chosen.get(domain, ())) for domain, rows in selection.chosen.items()):
+                raise Exists(f"readers may see less now than when {part} was begun; remove that")
+        return selection
+
+
+@dataclass(frozen=True, slots=True)
+class _Versions:
+    """Versions that a question finds."""
+
+    place: ArchiveArgument
+    words: VersionWords
+
+    def __str__(self) -> str:
+        return str(self.words)
+
+    def select(self, part: Path, progress: Progress, stop: Stop) -> VersionSelection:
+        """Find them."""
+        question = self.words.question(self.place)
+        gate = known_gate(self.place)
+        gate.look()
+        with CaptureIndex(self.place.archive.database) as index:
+            captures = VisibleCaptures(gate, index)
+            open_ = opener(self.place.archive, self.place.reader)
+            return choose(captures, question, open_, part / ROWS, progress=progress, stop=stop)
+
+    def again(self, noted: Mapping[str, Any], part: Path) -> VersionSelection:
+        """Return those that were found. Raises Exists if they may not all be seen any more."""
+        selection = VersionSelection.from_json(noted, part / ROWS, opener(self.place.archive, self.place.reader))
+        if self.place.reader is not None:
+            selection.must_be_visible()
+        return selection
 
 
 def _settle(archive: Archive) -> None:
@@ -129,25 +284,25 @@ def _settle(archive: Archive) -> None:
 
 
 def _made(
-    place: ArchiveArgument, asked: Asked, form: str, out: Path, make: Callable[[Selection, Path], Summary]
+    place: ArchiveArgument,
+    exported: _Exported,
+    out: Path,
+    make: Callable[[Any, Path], Summary],
+    *,
+    form: str,
+    options: Mapping[str, bool],
+    shown: tuple[Progress, Stop],
 ) -> dict[str, Any]:
     """Make the result at `out`, or resume it; report a full disk."""
     reader = "" if place.gate is None or place.gate.is_staff else place.gate.reader.name or "public"
-    words = {"format": form, "archive": str(place.archive.root.absolute()), "what": str(asked), "reader": reader}
+    words = {"format": form, "archive": str(place.archive.root.absolute()), "what": str(exported), "reader": reader}
+    words |= {name: "yes" for name, is_asked in options.items() if is_asked}
 
-    def again(noted: Mapping[str, Any]) -> Selection:
-        selection = Selection.from_json(noted, opener(place.archive, place.reader))
-        if place.reader is not None:
-            now = select(place.archive, replace(asked, at=None, since=None), place.reader)
-            if any(set(rows) - set(now.chosen.get(domain, ())) for domain, rows in selection.chosen.items()):
-                raise Exists(f"readers may see less now than when {out}.part was begun; remove that")
-        return selection
-
-    def begin() -> Selection:
-        return select(place.archive, asked, place.reader)
+    def begin(part: Path) -> Any:
+        return exported.select(part, *shown)
 
     try:
-        return Unfinished(out, words, begin, again, make).run()
+        return Unfinished(out, words, begin, exported.again, make).run()
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -156,31 +311,30 @@ def _made(
         ) from None
 
 
-def _since(text: str | None) -> CommitTag | None:
-    try:
-        return None if text is None else CommitTag.parse(text)
-    except Damaged as error:
-        raise UsageError(f"--since: {error}") from None
-
-
-def _format(name: str) -> Callable[[Selection, Path, Progress, Stop], Summary]:
+def _format(name: str, options: Mapping[str, bool]) -> Callable[[Any, Path, Progress, Stop], Summary]:
     """Return the function that writes a format. Raises UsageError where its libraries are missing."""
     try:
-        write: Callable[[Selection, Path, Progress, Stop], Summary] = import_module(FORMATS[name]).export
+        write: Callable[..., Summary] = import_module(FORMATS[name]).export
     except ModuleNotFoundError as error:
         raise UsageError(f"{name} needs more libraries ({error.name}): pip install 'webarcfs[exchange]'") from None
-    return write
+    if name == "files":
+        return partial(write, with_text=options["text"] or options["text_only"], with_bodies=not options["text_only"])
+    return partial(write, as_csv=name == "csv") if name in _OF_VERSIONS else write
+
+
+#: What a summary for people has, as far as it is not 0.
+_SHOWN = ("snapshots", "versions", "documents", "records", "files", "bytes")
 
 
 def _text(report: Mapping[str, Any]) -> str:
     """Return the summary for people."""
-    numbers = {name: report[name] for name in ("snapshots", "documents", "records", "files", "bytes") if report[name]}
+    numbers = {name: report[name] for name in _SHOWN if report[name]}
     words = (f"{number:,} {name if number != 1 else name[:-1]}" for name, number in numbers.items())
     return f"{report['out']}: {', '.join(words)}"
 
 
 @contextmanager
-def _stopping() -> Iterator[Stop]:
+def stopping() -> Iterator[Stop]:
     """Yield what says whether SIGINT or SIGTERM came; a second one ends the command at once."""
     asked = False
 

@@ -19,6 +19,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from webarcfs.archive.model.errors import WebarcError
+from webarcfs.commands.unknown_commands import COMMANDS_OF, explain_unknown
 
 # == lazy commands ====================================================================================================
 
@@ -66,6 +67,14 @@ class Commands(MutableMapping[str, click.Command]):
 class ProgramGroup(click.Group):
     """The commands of a program. That nobody reads its output any more is no failure (exit code 0)."""
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that a command line names. Raises UsageError of click, which says who has it."""
+        if self.name is not None and self.name in COMMANDS_OF and _is_unknown(self, ctx, args):
+            ctx.fail(explain_unknown(self.name, args[0], self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Raises WebarcError for another broken pipe: click would end with 1 and no word."""
         try:
@@ -75,6 +84,23 @@ class ProgramGroup(click.Group):
         except BrokenPipeError as error:
             raise WebarcError(f"a program or connection that it wrote to has ended ({error}): try it again") from error
         return outcome
+
+
+class VerbGroup(click.Group):
+    """Commands of which each is a verb for one kind of object: the verb comes first."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that a command line names. Raises UsageError of click, with the right order."""
+        if _is_unknown(self, ctx, args) and args[1:] and self.get_command(ctx, args[1]) is not None:
+            ctx.fail(f"the verb comes first: `{ctx.command_path} {args[1]} {args[0]}`")
+        return super().resolve_command(ctx, args)
+
+
+def _is_unknown(group: click.Group, context: click.Context, words: list[str]) -> bool:
+    is_asked = not context.resilient_parsing and bool(words) and not words[0].startswith("-")
+    return is_asked and group.get_command(context, words[0]) is None
 
 
 # == completion =======================================================================================================
@@ -90,7 +116,9 @@ _SHELLS = ("bash", "zsh", "fish")
 def completion(shell: str) -> None:
     """Write what a shell needs for the Tab key.
 
-    It then completes commands, options and files of webarc, webarc-agent, mount.webarcfs and umount.webarcfs.
+    It then completes commands, options and files of webarc, webarc-agent, mount.webarcfs and umount.webarcfs. In the
+    archive of $WEBARC_ARCHIVE, or of an --archive on the left, it completes snapshots and dates, hosts, publications,
+    records and jobs.
 
     \b
     Examples:
@@ -99,7 +127,9 @@ def completion(shell: str) -> None:
       eval "$(webarc completion zsh)"                                 # in ~/.zshrc, behind compinit
       webarc completion fish > ~/.config/fish/conf.d/webarcfs.fish
     """
-    kind = get_completion_class(shell)
+    from webarcfs.commands.completing import NamesInBash  # noqa: PLC0415 # no other command needs it
+
+    kind = NamesInBash if shell == "bash" else get_completion_class(shell)
     assert kind is not None, "click knows these shells"
     for program in PROGRAMS:
         click.echo(kind(click.Command(program), {}, program, variable(program)).source())

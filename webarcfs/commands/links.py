@@ -8,13 +8,15 @@ from functools import partial
 import click
 
 from webarcfs.archive.index.links import AskedKind, FoundLink, Question, ask, figures, figures_of
-from webarcfs.archive.index.query import SECONDS
-from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
-from webarcfs.archive.model.metadata import ROLES, CommitTag
+from webarcfs.archive.index.query import SECONDS, DocumentOrigin
+from webarcfs.archive.model.errors import UrlRefused, UsageError
+from webarcfs.archive.model.metadata import ROLES
 from webarcfs.archive.model.urls import canonical
 from webarcfs.commands import arguments
-from webarcfs.commands.arguments import ArchiveArgument, place_options
+from webarcfs.commands.arguments import ArchiveArgument, origin_options, place_options
+from webarcfs.commands.completing import complete_tags
 from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_object, print_rows, print_table
+from webarcfs.commands.snapshot_names import Beside
 
 #: Columns of a table; the other formats have all.
 _SHOWN = ("page", "kind", "target", "text", "times")
@@ -34,9 +36,15 @@ _SHOWN = ("page", "kind", "target", "text", "times")
 @click.option(
     "--role", type=click.Choice(ROLES), help="Of pages (default), of what only pages of other hosts needed, or of both."
 )
-@click.option("--at", metavar="TAG", help="As it was in this snapshot; else the newest of every domain.")
+@origin_options
+@click.option(
+    "--at",
+    metavar="TAG",
+    shell_complete=complete_tags,
+    help="As it was in this snapshot; else the newest of every domain.",
+)
 @click.option("--ever", is_flag=True, help="Of every version of every page.")
-@click.option("--count", metavar="TAG", help="Count the links of a snapshot instead.")
+@click.option("--count", metavar="TAG", shell_complete=complete_tags, help="Count the links of a snapshot instead.")
 @place_options
 @click.option("--limit", type=click.IntRange(min=0), help="At most so many.")
 @format_option(*LIST)
@@ -50,6 +58,7 @@ def links(
     external: bool,
     kind: str | None,
     role: str | None,
+    origin: DocumentOrigin,
     at: str | None,
     ever: bool,
     count: str | None,
@@ -60,7 +69,8 @@ def links(
 ) -> None:
     """Show what pages link to, and by which words.
 
-    From a page, to a URL, by a word; those that are broken, or leave their domain. Kinds are http (what is followed or
+    From a page, to a URL, by a word; those that are broken, or leave their domain. --domain and --publication are those
+    of the pages with the links. Kinds are http (what is followed or
     shown in a frame), mail and image. JSON and CSV also have `arc`, the path at which the archive has the target. The
     archive keeps links, unless webarc.toml says `[index] links = false`.
 
@@ -71,34 +81,37 @@ def links(
       webarc links --to someone@example.org
       webarc links --word 'annual report' --limit 20
       webarc links --broken --kind image
+      webarc links --external --domain www.example.org --publication example
       webarc links --external --at 2026-11-21T03:00:00@www.example.org --format json
-      webarc links --count 2026-11-21T03:00:00@www.example.org
+      webarc links --from http://www.example.org/ --at 2025-11
+      webarc links --count latest@www.example.org
     """
     narrowed = any((broken, external))
     if sum(option is not None for option in (source, target, word, count)) > 1:
         raise UsageError("--from, --to, --word and --count are different questions; give one")
     if count is not None:
-        if narrowed or kind or role or at or ever or limit is not None:
+        if narrowed or kind or role or at or ever or not origin.is_any or limit is not None:
             raise UsageError("--count counts a snapshot's links as they are; nothing narrows it")
         _count(place, count, form, seconds)
         return
-    if not narrowed and source is None and target is None and word is None:
-        raise UsageError("say which links: --from, --to, --word, --broken, --external or --count")
+    if not narrowed and origin.is_any and source is None and target is None and word is None:
+        raise UsageError(
+            "say which links: --from, --to, --word, --broken, --external, --domain, --publication or --count"
+        )
     if at is not None and ever:
         raise UsageError("--at is one snapshot and --ever is all; give one")
-    if at is not None:
-        place.must_be_open(_tag(at))
     question = Question(
         path=_path(place, source) if source is not None else "",
         targets=(_target(target),) if target is not None else (),
         word=word or "",
-        at=_tag(at) if at is not None else None,
+        at=arguments.named(place, at, _beside(place, source)) if at is not None else None,
         ever=ever,
         kind=AskedKind[kind.upper()] if kind else None,
         external=external,
         broken=broken,
         role=role or "",
         limit=limit,
+        origin=origin,
     )
     arcs = form is not Form.TABLE
     matching_links = ask(place.archive, question, seconds, place.links(question), arcs=arcs) if word != "" else ()
@@ -123,17 +136,14 @@ def _target(text: str) -> str:
         raise UsageError(f"{error}; give a URL with http:// or https://, or a mail address") from None
 
 
-def _tag(text: str) -> CommitTag:
-    try:
-        return CommitTag.parse(text)
-    except Damaged as error:
-        raise UsageError(str(error)) from None
+def _beside(place: ArchiveArgument, source: str | None) -> Beside:
+    """Return what says of which host a snapshot is: the page whose links are asked for."""
+    return Beside(arguments.host_of(place, source)) if source else Beside()
 
 
 def _count(place: ArchiveArgument, text: str, form: Form, seconds: float) -> None:
     """Write the fields 39 to 42 of a record, in their order."""
-    tag = _tag(text)
-    place.must_be_open(tag)
+    tag = arguments.named(place, text)
     question = Question(at=tag)
     reader = place.links(question)
     if reader is None:

@@ -41,6 +41,7 @@ class Form(StrEnum):
     JSONL = "jsonl"
     CSV = "csv"
     PATHS = "paths"
+    SVG = "svg"
 
 
 #: The forms of a list, and those of one object.

@@ -7,9 +7,9 @@ from functools import partial
 
 import click
 
-from webarcfs.archive.index.query import SECONDS, ask
+from webarcfs.archive.index.query import SECONDS, DocumentOrigin, ask
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
-from webarcfs.commands.arguments import ArchiveArgument, place_options
+from webarcfs.commands.arguments import ArchiveArgument, origin_options, place_options
 from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_rows, print_table, while_read
 
 #: Columns of a table; the other formats have all.
@@ -22,6 +22,7 @@ Each stands there once for each snapshot that has it. WHERE is an SQL condition 
 {", ".join((*FIELDS, *CAPTURE_FIELDS))}. Times are texts: yyyy-mm-ddThh:mm:ss, CET. Error pages are shown where WHERE
 names status. What only pages of other hosts needed is left out by role = 'page'. certificate says what was wrong with
 the server's (expired, host, issuer, invalid), where the crawl took it all the same. Nothing can be changed by it.
+--domain and --publication hold together with WHERE.
 
 \b
 Examples:
@@ -29,6 +30,7 @@ Examples:
   webarc query "title LIKE '%minutes%' AND crawlTime >= '2026-11-01'" --format csv
   webarc query "role = 'page' AND mimeType = 'text/html'"
   webarc query "certificate <> ''"
+  webarc query --publication example --domain www.example.org "title = ''"
   webarc query "url = 'http://www.example.org/'" --format json
   webarc query --mount /mnt/archive "mimeType = 'text/html'" --format paths | xargs -d '\\n' ls -d
 """
@@ -36,6 +38,7 @@ Examples:
 
 @click.command(help=_HELP)
 @click.argument("where", default="", metavar="[WHERE]")
+@origin_options
 @place_options
 @click.option("--order-by", default="", metavar="COLUMNS", help="As in SQL: 'crawlTime DESC, path'.")
 @click.option("--limit", type=click.IntRange(min=0), help="At most so many.")
@@ -45,13 +48,14 @@ def query(
     where: str,
     *,
     place: ArchiveArgument,
+    origin: DocumentOrigin,
     order_by: str,
     limit: int | None,
     form: Form,
     seconds: float,
 ) -> None:
     """See `_HELP`."""
-    documents = ask(place.archive.database, where, order_by, limit, seconds, narrowed=place.narrowed())
+    documents = ask(place.archive.database, where, order_by, limit, seconds, narrowed=place.narrowed(), origin=origin)
     if form is Form.PATHS:
         _print_paths(documents, place)
         return

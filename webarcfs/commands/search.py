@@ -1,9 +1,10 @@
-"""`webarc search`: words in documents, at present, in a snapshot, or ever."""
+"""`webarc search`: words in all versions of documents, in the present, in a snapshot, or in a span of time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from datetime import UTC
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,16 @@ import click
 from rich.text import Text
 
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.archive.model.metadata import ROLES
-from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
+from webarcfs.archive.model.metadata import ROLES, CommitTag
+from webarcfs.commands.arguments import ArchiveArgument, moment, origin_options, place_options
+from webarcfs.commands.completing import complete_records, complete_tags
 from webarcfs.commands.lazy_commands import with_archive
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
+from webarcfs.commands.snapshot_names import Beside
 
 if TYPE_CHECKING:
-    from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
+    from webarcfs.archive.index.query import DocumentOrigin
+    from webarcfs.search.searching import Hit, SearchAnswer, Searcher, SearchQuestion, SnapshotHits
 
 
 _SORTS = ("relevance", "date", "oldest", "url")
@@ -27,13 +31,19 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="WORDS…")
 @click.option(
-    "--at", metavar="TAG|TIME", help="As it was in this snapshot, or everywhere at this time; a day is its end."
+    "--at",
+    metavar="TAG|TIME",
+    shell_complete=complete_tags,
+    help="As it was in this snapshot, or everywhere at this time; a day is its end.",
 )
-@click.option("--record", metavar="RECORD", help="In the snapshots of this record.")
-@click.option("--all-versions", is_flag=True, help="In every version of every document.")
-@click.option("--domain", default="", metavar="HOST", help="Only of this host.")
+@click.option("--record", metavar="RECORD", shell_complete=complete_records, help="In the snapshots of this record.")
+@click.option("--present", is_flag=True, help="Only as it is at present.")
+@click.option("--past", is_flag=True, help="Only URLs that do not have the words at present.")
+@click.option("--during", default="", metavar="SPAN", help="Only captured in this span: 2024, 2024-03, 2019..2021.")
+@click.option("--all-versions", is_flag=True, hidden=True)
+@origin_options
 @click.option("--type", "type_", default="", metavar="KIND|MIME", help="Only of this kind or MIME type: pdf, image/*.")
-@click.option("--publication", default="", metavar="NAME", help="Only what this publication stored.")
+@click.option("--collection", default="", metavar="NAME", help="Only of this collection.")
 @click.option("--lang", default="", metavar="CODE", help="Only in this language: de, en.")
 @click.option("--errors", is_flag=True, help="Also error pages.")
 @click.option(
@@ -47,18 +57,19 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most so many.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many first.")
 @click.option(
-    "--facets", is_flag=True, help="Count the hits by kind, domain, language, publication, extension, role, year."
+    "--facets", is_flag=True, help="Count the URLs by kind, domain, language, publication, extension, role, year."
 )
 @format_option(*LIST, Form.PATHS)
 @place_options
 def search(
-    *, words: tuple[str, ...], place: ArchiveArgument, at: str | None, group: str, facets: bool, form: Form,
-    type_: str, lang: str, errors: bool, role: str | None, sort: str, **narrowing: Any,
+    *, words: tuple[str, ...], place: ArchiveArgument, origin: DocumentOrigin, at: str | None, group: str, facets: bool,
+    form: Form, type_: str, lang: str, errors: bool, role: str | None, sort: str, all_versions: bool, **narrowing: Any,
 ) -> None:  # fmt: skip
-    """Show the documents in which all WORDS are.
+    """Show the URLs of which a version has all WORDS.
 
-    Other forms of a word are found as well, in seven languages; accents and case make no difference. A hit is a URL as
-    it is at present; with its first and last snapshot.
+    All versions are searched. A hit is a URL, with the snapshots in which it has the words, and its best version. Other
+    forms of a word are found as well, in seven languages; accents and case make no difference. The address counts where
+    a document has neither text nor title.
 
     \b
     WORDS are words, and:
@@ -66,18 +77,23 @@ def search(
       -draft                     not this word (after --)
       report OR minutes          either; ( ) group
       report*                    words that begin so
-      title:report               in the title; also headings:, text:, url:, description:
+      title:report               in the title; also headings:, text:, description:, url: (address)
       site:example.org/news      on this host and below it, or in this folder
       type:pdf lang:de           of this kind, in this language
+      collection:elections       of the publications and crawls of this collection
       role:resource role:any     what only pages of other hosts needed; this and pages
       before:2024-01 after:2023  first captured so before, or from then on
+      during:2024                captured then; a year, a month, a day, or 2019..2021
+      present:2024               as it was at its end; present:now is --present
 
     \b
     Examples:
       webarc search annual report
       webarc search '"annual report" site:example.org type:pdf' --sort date
       webarc search minutes --at 2026-11-21T03:00:00@www.example.org --format json
-      webarc search minutes --all-versions --group snapshot
+      webarc search minutes during:2019..2021 --group snapshot
+      webarc search minutes --present --sort date
+      webarc search '"Jane Doe"' --past
       webarc search --facets --limit 5 -- minutes -draft
       webarc search minutes --mount /mnt/archive --format paths | xargs -d '\\n' ls -d
     """
@@ -85,9 +101,15 @@ def search(
         raise UsageError("search needs more libraries: pip install 'webarcfs[search]'")
     from webarcfs.search.searching import HitOrder, Searcher, SearchQuestion  # noqa: PLC0415 # of the extra `search`
 
+    if all_versions:
+        if narrowing["present"]:
+            raise UsageError("--all-versions and --present exclude each other; all versions are the default now")
+        click.echo("webarc: --all-versions is the default now; leave it out, or give --present", err=True)
     question = SearchQuestion(
         words=" ".join(words),
-        at=moment(place, at),
+        at=moment(place, at, Beside(origin.domain, origin.publication)),
+        domain=origin.domain,
+        publication=origin.publication,
         type=type_,
         language=lang,
         role=role or "",
@@ -119,13 +141,19 @@ def _answer(searcher: Searcher, question: SearchQuestion, form: Form, *, facets:
         )
 
     def print_all(rows: Iterable[Row]) -> None:
-        output = {"total": answer.total, "hits": list(rows), "suggestion": answer.suggestion}
+        output: dict[str, Any] = {
+            "total": answer.total,
+            "exact": answer.is_exact,
+            "inPresent": answer.in_present,
+            "hits": list(rows),
+            "suggestion": answer.suggestion,
+        }
         if facets:
             output["facets"] = {name: dict(values) for name, values in facet_counts.items()}
         print_object(output, indent=1)
 
     def lines(_: object) -> Iterator[str]:
-        _table(answer.hits, answer.total, question.offset)
+        _table(answer, question.offset)
         if answer.suggestion:
             yield f"Did you mean: {answer.suggestion}"
         for name, values in facet_counts.items():
@@ -136,22 +164,30 @@ def _answer(searcher: Searcher, question: SearchQuestion, form: Form, *, facets:
 
 
 def _fields(hit: Hit) -> dict[str, Any]:
-    return asdict(hit) | {"snippet": hit.snippet.text, "marks": [list(mark) for mark in hit.snippet.marks]}
+    time = CommitTag.parse(hit.commitTag).crawl_time.astimezone(UTC)
+    address = f"/web/{time:%Y%m%d%H%M%S}/{hit.url}"
+    return asdict(hit) | {
+        "address": address,
+        "snippet": hit.snippet.text,
+        "marks": [list(mark) for mark in hit.snippet.marks],
+    }
 
 
 def _columns() -> list[str]:
     """Return the columns of CSV: the places of the words in the snippet are left out."""
     from webarcfs.search.searching import Hit  # noqa: PLC0415 # of the extra `search`
 
-    return list(Hit.__dataclass_fields__)
+    return [*Hit.__dataclass_fields__, "address"]
 
 
-def _table(hits: Iterable[Hit], total: int, offset: int) -> None:
-    """Write each hit as title, URL and dates, and its snippet with the words in bold."""
+def _table(answer: SearchAnswer, offset: int) -> None:
+    """Write each hit as title, URL and the dates with the words, and its snippet with the words in bold."""
     console = table_console()
     number = offset
-    for number, hit in enumerate(hits, offset + 1):
-        dates = hit.first if hit.first == hit.last else f"{hit.first} … {hit.last}"
+    for number, hit in enumerate(answer.hits, offset + 1):
+        dates = hit.wordsFrom if hit.wordsFrom == hit.wordsTo else f"{hit.wordsFrom} … {hit.wordsTo}"
+        if hit.ofVersions > 1:
+            dates += f", {hit.versions:,} of {hit.ofVersions:,} versions"
         console.print(Text.assemble((f"{number}. {hit.title or hit.url}", "bold")))
         console.print(f"   {hit.url}   {hit.mimeType}   {dates}")
         snippet = Text(hit.snippet.text)
@@ -159,13 +195,20 @@ def _table(hits: Iterable[Hit], total: int, offset: int) -> None:
             snippet.stylize("bold", begin, end)
         if hit.snippet.text:
             console.print(Text.assemble("   ", snippet))
-    console.print(_counted(total, offset, number))
+    console.print(_counted(answer, offset, number))
 
 
-def _counted(total: int, offset: int, last: int) -> str:
+def _counted(answer: SearchAnswer, offset: int, last: int) -> str:
+    total, about = answer.total, "" if answer.is_exact else "about "
     if not total:
         return "nothing was found"
-    return f"{total:,} found" + ("" if last - offset == total else f"; {offset + 1:,} to {last:,} are shown")
+    text = f"{about}{total:,} found"
+    if answer.in_present is not None:
+        text += f": {about}{answer.in_present:,} in the present, {about}{max(total - answer.in_present, 0):,} only in "
+        text += "earlier versions"
+    if last == offset:
+        return f"{text}; none of them is behind the first {offset:,}"
+    return text + ("" if last - offset == total else f"; {offset + 1:,} to {last:,} are shown")
 
 
 def _by_snapshot(groups: list[SnapshotHits], form: Form) -> None:

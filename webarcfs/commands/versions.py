@@ -11,14 +11,19 @@ from typing import Any
 import click
 
 from webarcfs.access.access_rules import Open
-from webarcfs.archive.history import redirect_lists, versions
+from webarcfs.access.reader_repositories import hides
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import redirect_lists, rendered_forms, versions
 from webarcfs.archive.index.database import CaptureIndex
+from webarcfs.archive.model.arc_paths import HEADERS
 from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CET, OK, CommitTag, format_utc, from_epoch
 from webarcfs.archive.model.url_lists import spelled
 from webarcfs.archive.model.urls import both_schemes
-from webarcfs.commands.arguments import ArchiveArgument, Target, document, place_options, tag
+from webarcfs.commands.arguments import ArchiveArgument, Target, arc_in, document, host_of, place_options, tag
+from webarcfs.commands.completing import complete_tags
 from webarcfs.commands.listing import LIST, Form, format_option, print_ascii_lines, print_rows
+from webarcfs.commands.snapshot_names import Beside
 
 
 @click.command()
@@ -104,26 +109,77 @@ def _told_of_redirect(change: redirect_lists.RedirectChange, *, is_whole: bool) 
 
 
 @click.command()
-@click.argument("tag_", metavar="TAG")
+@click.argument("tag_", metavar="TAG", shell_complete=complete_tags)
 @click.argument("document_", metavar="URL|PATH")
+@click.option("--text", is_flag=True, help="The text that people read, as the full-text index has it.")
+@click.option("--rendered", is_flag=True, help="What a browser showed: the DOM as HTML, or its text with --text.")
 @place_options
-def cat(tag_: str, document_: str, *, place: ArchiveArgument) -> None:
+def cat(tag_: str, document_: str, *, place: ArchiveArgument, text: bool, rendered: bool) -> None:
     """Write what a document was in a snapshot to stdout.
 
-    Byte for byte, as the server sent it.
+    Byte for byte, as the server sent it. --text writes the plain text of HTML, PDF, office files, mail and XML, in
+    UTF-8, with the lines that only a browser showed. A document without a text is an error.
 
     \b
-    Example:
+    Examples:
       webarc cat 2026-11-21T03:00:00@www.example.org /www.example.org/index.html > old.html
+      webarc cat --text 2026-11-21T03:00:00@www.example.org https://www.example.org/report.pdf | wc -w
+      webarc cat --rendered --text 2026-11-21T03:00:00@www.example.org https://www.example.org/app/
+      webarc cat 2026-11 http://www.example.org/
+      webarc cat latest~1 http://www.example.org/
     """
-    which, store = tag(place, tag_)
+    which, store = tag(place, tag_, Beside(host_of(place, document_)))
     target = document(place, document_)
     if target.domain != which.domain:
-        raise UsageError(f"{tag_} is a snapshot of {which.domain}, and {document_} is of {target.domain}")
-    folder = store.find(store.snapshot_tree(which), target.arc)
+        raise UsageError(f"{which} is a snapshot of {which.domain}, and {document_} is of {target.domain}")
+    tree = store.snapshot_tree(which)
+    path = arc_in(target, store, tree)
+    folder = store.find(tree, path)
     arc = next(versions.arcs(store, folder.oid), None) if folder is not None and folder.is_tree else None
-    if arc is None or arc.path or arc.data is None:
-        raise NotFound(f"{which} has no document /{target.domain}/{target.arc}")
+    if folder is None or arc is None or arc.path or arc.data is None:
+        raise NotFound(f"{which} has no document /{target.domain}/{path}")
     sys.stdout.flush()
     with suppress(BrokenPipeError):  # its reader has seen enough
-        store.copy(arc.data.oid, sys.stdout.fileno())
+        if rendered:
+            _write_rendered(store, arc, is_text=text)
+        elif text:
+            _write_text(store, arc, folder.oid)
+        else:
+            store.copy(arc.data.oid, sys.stdout.fileno())
+
+
+def _write_text(store: Repository, arc: versions.ArcTree, folder: str) -> None:
+    """Write the text of a document. Raises NotFound where it has none; says where it is not all of it."""
+    from webarcfs.content.extractors.extracted import SENTENCES, Fault  # noqa: PLC0415 # slow to load
+    from webarcfs.texts.version_text import read_text  # noqa: PLC0415 # of the extra `search`
+
+    assert arc.data is not None
+    head = next((entry.oid for entry in store.entries(folder) if entry.name == HEADERS), "")
+    meta = versions.described(store, arc)
+    extracted = read_text(store, meta, arc.data.oid, head)
+    reason = SENTENCES.get(Fault(extracted.fault), "")
+    if not extracted.body:
+        raise NotFound(f"{meta.url} ({meta.mime_type}) has no text. {reason}".rstrip())
+    if reason:
+        click.echo(f"webarc: {meta.url}: this is not all of its text. {reason}", err=True)
+    _write(extracted.body.encode("utf-8", "replace") + b"\n")
+
+
+def _write_rendered(store: Repository, arc: versions.ArcTree, *, is_text: bool) -> None:
+    """Write what a browser showed of a document. Raises NotFound where there is nothing, or a hidden crawl has it."""
+    meta = versions.described(store, arc)
+    shown = b""
+    if meta.rendered and not hides(store, meta.commit_tag):
+        if is_text:
+            shown = rendered_forms.text_of(store, meta.rendered).encode()
+        else:
+            shown = rendered_forms.read_html(store, meta.rendered)
+    if not shown:
+        what = "text" if is_text else "DOM"
+        raise NotFound(f"the archive has no {what} of {meta.url} that a browser showed in this version")
+    _write(shown)
+
+
+def _write(content: bytes) -> None:
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()

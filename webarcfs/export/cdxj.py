@@ -18,7 +18,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import IO, Final
@@ -27,8 +27,9 @@ from urllib.parse import unquote_to_bytes
 from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.model.metadata import OK, RESOURCE, format_utc
 from webarcfs.archive.system.files import Sorter
-from webarcfs.export.export_result import Growing, Progress, Stop, Summary, fill
-from webarcfs.export.selection import Selection
+from webarcfs.export.export_result import Exportable, Growing, Summary, fill
+from webarcfs.export.selection import Progress, Stop
+from webarcfs.export.version_selection import VersionSelection
 from webarcfs.export.warc import SELECTION, file_name
 from webarcfs.export.warc_records import KEY, WarcRecord, sha1
 from webarcfs.warc.http_response import LONGEST_HEAD, parse_head
@@ -113,7 +114,7 @@ _HEADS = 2 * LONGEST_HEAD
 _GZIP = zlib.MAX_WBITS | 16
 
 
-def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> Summary:
+def export(selection: Exportable, out: Path, progress: Progress, stop: Stop) -> Summary:
     """Write the index of a selection to `out`; see the package. In the folder of its WARC files it is that of these.
 
     Raises Interrupted, Damaged, OSError.
@@ -134,10 +135,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
             summary = fill(files, selection, write, progress, stop)
         with rows.open("rb") as lines:
             size, number = sorted_into(lines, out)
-        return Summary(
-            snapshots=summary.snapshots, documents=summary.documents, records=number, bytes=size, files=1,
-            left_out=summary.left_out,
-        )  # fmt: skip
+        return replace(summary, records=number, bytes=size, files=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +201,7 @@ def _opened(out: Path) -> Iterator[IO[bytes]]:
 # -- of files ----------------------------------------------------------------------------------------------------------
 
 
-def _of_files(selection: Selection, folder: Path, out: Path, progress: Progress, stop: Stop) -> Summary:
+def _of_files(selection: Exportable, folder: Path, out: Path, progress: Progress, stop: Stop) -> Summary:
     """Write the index of the files in `folder`. Raises Damaged if they are not of this selection."""
     names = (file_name(selection.name, number) for number in count())
     paths: list[Path] = []
@@ -223,7 +221,10 @@ def _of_files(selection: Selection, folder: Path, out: Path, progress: Progress,
     if not paths:
         raise Damaged(f"{folder} has no file {file_name(selection.name, 0)}: it is an export of something else")
     size, number = sorted_into(lines(), out)
-    return Summary(snapshots=len(selection), documents=documents, records=number, bytes=size, files=1)
+    summary = Summary(documents=documents, records=number, bytes=size, files=1)
+    if isinstance(selection, VersionSelection):
+        return replace(summary, versions=selection.versions)
+    return replace(summary, snapshots=len(selection))
 
 
 def lines_of(path: Path, digest: str, name: str, stop: Stop, begin: int = 0) -> Iterator[bytes]:

@@ -17,36 +17,35 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Generic, TypeVar
 
 from webarcfs.archive.model.errors import Damaged, Exists, Interrupted, UsageError
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.files import replacing, sync_folder, sync_tree
-from webarcfs.export.selection import Selection, units
+from webarcfs.export.selection import Progress, Selection, Stop, units
+from webarcfs.export.version_records import VersionRecords
+from webarcfs.export.version_selection import ROWS, ChosenCapture, RowKind, VersionSelection
 from webarcfs.export.warc_records import PayloadDigests, RecordCounts, SnapshotRecords, WarcRecord
 
 # == summary, pure ====================================================================================================
-
-
-#: Called with what is done, how much of it, and how much there is: ("export", 17, 400).
-Progress = Callable[[str, int, int], None]
-#: Whether someone asked for the end.
-Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """What was exported. `documents` are those of all snapshots: one that is in three snapshots counts three times.
 
+    Of a search or query `versions` is what it found, and there are no snapshots; `documents` has their resources, too.
     `records` are those of the format, if it has records. `bytes` and `files` are those of the result. `left_out` has
     reason → number, for what the format cannot express or what could not be read: never silently.
     """
 
     snapshots: int = 0
+    versions: int = 0
     documents: int = 0
     records: int = 0
     bytes: int = 0
@@ -61,25 +60,31 @@ class Summary:
 # == unfinished =======================================================================================================
 
 
+#: What an export may be of: snapshots, or versions that a question found.
+Exportable = Selection | VersionSelection
+S = TypeVar("S", Selection, VersionSelection)
+
 _ASKED = "export.json"
 _DONE = "done.json"
 _LOCK = ".lock"
 _NEW = ".new"
+#: What a selection leaves in the folder before the export is written down.
+_BEFORE = (_LOCK, f"{_ASKED}{_NEW}", ROWS, f"{ROWS}{_NEW}")
 #: Files beyond which the whole system is synced at once: one after the other takes longer.
 _MANY = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class Unfinished(Generic[S]):
     """What makes a result at `out`. `asked` identifies it; `select` decides what to export, `again` makes the
-    selection of what was written down when it began; `make` writes it to a scratch path.
+    selection of what was written down when it began; `make` writes it to a scratch path. Both get the scratch folder.
     """
 
     out: Path
     asked: Mapping[str, str]
-    select: Callable[[], Selection]
-    again: Callable[[Mapping[str, Any]], Selection]
-    make: Callable[[Selection, Path], Summary]
+    select: Callable[[Path], S]
+    again: Callable[[Mapping[str, Any], Path], S]
+    make: Callable[[S, Path], Summary]
 
     def run(self) -> dict[str, Any]:
         """Make the result, or resume it; return the fields of its summary.
@@ -122,14 +127,14 @@ class Unfinished:
         shutil.rmtree(self._part)
         return summary
 
-    def _selected(self) -> Selection:
+    def _selected(self) -> S:
         """Return the selection that was written down, or decide on one and write it down."""
         path = self._part / _ASKED
         if not path.exists():
-            others = [entry.name for entry in self._part.iterdir() if entry.name not in (_LOCK, f"{_ASKED}{_NEW}")]
+            others = [entry.name for entry in self._part.iterdir() if entry.name not in _BEFORE]
             if others:
                 raise Exists(f"{self._part} is no unfinished export, it has {others[0]}; remove it, or name another")
-            selection = self.select()
+            selection = self.select(self._part)
             _write(path, {"asked": dict(self.asked), "selection": selection.as_json()})
             return selection
         try:
@@ -144,7 +149,7 @@ class Unfinished:
             raise Exists(
                 f"{self._part} is an unfinished export of something else: {differences}; finish it, or remove it"
             )
-        return self.again(snapshots)
+        return self.again(snapshots, self._part)
 
     def _drop_rest(self) -> None:
         """Remove what is left of the folder where a kill came after the result had its name."""
@@ -153,7 +158,7 @@ class Unfinished:
 
     def _forget(self) -> None:
         """Remove the folder if nothing was begun in it."""
-        own = (_LOCK, _ASKED, f"{_ASKED}{_NEW}")
+        own = (*_BEFORE, _ASKED)
         with suppress(OSError):
             if all(entry.name in own for entry in self._part.iterdir()):
                 shutil.rmtree(self._part)
@@ -211,6 +216,7 @@ class Mark:
     records: int = 0
     documents: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
+    found: int = 0  # versions of a question
 
 
 class Growing:
@@ -351,12 +357,14 @@ class Stream:
 
 
 def fill(
-    out: Growing | Stream, selection: Selection, write: Callable[[WarcRecord], None], progress: Progress, stop: Stop
+    out: Growing | Stream, selection: Exportable, write: Callable[[WarcRecord], None], progress: Progress, stop: Stop
 ) -> Summary:
     """Have `write` put each record of a selection into `out`, from its checkpoint on; return what came of it.
 
     A document that cannot be read is left out, and counted. Raises Interrupted when `stop` says so, Damaged, OSError.
     """
+    if isinstance(selection, VersionSelection):
+        return _fill_versions(out, selection, write, progress, stop)
     mark, known = out.mark, len(selection)
     counts = RecordCounts(mark.documents, mark.left_out)
     with PayloadDigests() as digests:
@@ -394,6 +402,72 @@ def fill(
         files=mark.file + 1,
         left_out=mark.left_out,
     )
+
+
+def _fill_versions(
+    out: Growing | Stream,
+    selection: VersionSelection,
+    write: Callable[[WarcRecord], None],
+    progress: Progress,
+    stop: Stop,
+) -> Summary:
+    mark = out.mark
+    counts = RecordCounts(mark.documents, mark.left_out)
+    with PayloadDigests() as digests:
+        version_records = VersionRecords(selection.open, digests, counts)
+
+        def put(row: ChosenCapture) -> None:
+            for record in version_records.of(row):
+                write(record)
+                mark.records += 1
+            mark.documents = counts.documents
+
+        fill_rows(out, selection, ((row, partial(put, row)) for row in selection.after(mark.unit)), progress, stop)
+    return Summary(
+        versions=mark.found,
+        documents=mark.documents,
+        records=mark.records,
+        bytes=mark.closed + mark.size,
+        files=mark.file + 1,
+        left_out=mark.left_out | selection.left_out,
+    )
+
+
+def fill_rows(
+    out: Growing | Stream,
+    selection: VersionSelection,
+    rows: Iterable[tuple[ChosenCapture, Callable[[], None]]],
+    progress: Progress,
+    stop: Stop,
+) -> None:
+    """Do for each row what is given with it, which writes it; count the versions that were written.
+
+    What cannot be read is left out, and counted. Raises Interrupted when `stop` says so, Damaged, OSError.
+    """
+    mark = out.mark
+    for row, put in rows:
+        out.begin_piece()
+        before = mark.records, mark.documents
+        try:
+            put()
+            mark.found += row.is_match and row.kind is RowKind.VERSION
+        except Damaged as error:
+            out.drop_piece(error)
+            mark.records, mark.documents = before
+            mark.left_out[DAMAGED] = mark.left_out.get(DAMAGED, 0) + 1
+        out.end_piece()
+        if not mark.unit % _SOME:
+            progress("captures", mark.unit, len(selection))
+        if stop():
+            out.note()
+            raise Interrupted("the export was interrupted; the same command resumes it")
+    out.note()
+    progress("captures", len(selection), len(selection))
+
+
+def log_damage(error: Damaged) -> None:
+    """Say on the log that something is left out."""
+    _log.warning("%s", error)
 
 
 def _last(notes: Path) -> Mark | None:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,7 +27,7 @@ from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.record import publication_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Commit, Repository
-from webarcfs.archive.git.writing import FILE, FOLDERS, Line, key, read_lines
+from webarcfs.archive.git.writing import FILE, FOLDERS, LINE, Line, key, read_lines
 from webarcfs.archive.history import redirect_lists, sequence, versions
 from webarcfs.archive.history.redirect_lists import MetInOrder
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
@@ -40,6 +42,10 @@ from webarcfs.archive.model.url_lists import REDIRECTS, Met, MetList, Redirect
 _DIGITS = 15
 #: Opens the repository of a domain.
 Opener = Callable[[str], Repository]
+#: Called with what is done, how much of it, and how much there is: ("export", 17, 400).
+Progress = Callable[[str, int, int], None]
+#: Whether someone asked for the end.
+Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +140,7 @@ class Selection:
             store = self.open(domain)
             before = snapshots[number - 1].tree if number else self.before.get(domain)
             for snapshot in snapshots[number:]:
-                crawl = _crawl(store, snapshot.tag, snapshot.commit)
+                crawl = crawl_of(store, snapshot.tag, snapshot.commit)
                 met_in = redirect_lists.seen_tree(crawl)
                 yield Exported(
                     store, snapshot.tag, snapshot.tree, before, crawl.message, crawl.time, snapshot.seen, met_in
@@ -257,7 +263,7 @@ def _parts(archive: Archive, record_id: str, reader: ReaderRepositories | None) 
 def _snapshots(store: Repository, domain: str, asked: Asked) -> Iterator[SelectedSnapshot]:
     """Yield the snapshots of a domain, oldest first; of a publication its own, as it saw them."""
     for tag, commit in versions.snapshots(store, domain):
-        if asked.publication and _crawl(store, tag, commit).message.publication != asked.publication:
+        if asked.publication and crawl_of(store, tag, commit).message.publication != asked.publication:
             continue
         tree, seen = store.commit(commit).tree, store.ref(tag.seen_ref) or ""
         if seen and (asked.publication or asked.record):
@@ -281,7 +287,7 @@ def _of(asked: Asked) -> str:
     return f" of {asked.publication}" if asked.publication else ""
 
 
-def _crawl(store: Repository, tag: CommitTag, commit: str) -> Commit:
+def crawl_of(store: Repository, tag: CommitTag, commit: str) -> Commit:
     """Return the crawl's own commit of a snapshot, below additions made since."""
     crawl = sequence.crawl_commit(store, commit)
     if crawl is None or crawl.message.tag != tag:
@@ -504,6 +510,48 @@ def _below(store: Repository, folder: _Folder, raw: bytes, own: frozenset[str]) 
             for finder, other in zip(others, (folder.before, folder.seen), strict=True)
         )
         yield _Folder(f"{folder.path}/{name}" if folder.path else name, oid, before, seen)
+
+
+class FolderLines:
+    """Git's bytes of a folder, and the places where its lines begin: finds names without an object for each."""
+
+    __slots__ = ("_raw", "_starts")
+
+    def __init__(self, raw: bytes, name: str) -> None:
+        """Read git's bytes of a folder. Raises Damaged, with `name`, for others."""
+        self._raw = raw
+        self._starts = array("Q")
+        upto = 0
+        for match in LINE.finditer(raw):
+            self._starts.append(match.start())
+            upto += match.end() - match.start()
+        if upto != len(raw):
+            raise Damaged(f"{name} is no tree that can be read")
+
+    @property
+    def weight(self) -> int:
+        """Bytes of memory, for a cache's bound."""
+        return 500 + len(self._raw) + 8 * len(self._starts)
+
+    def folder(self, name: str) -> str | None:
+        """Return the id of a folder in it; None without one."""
+        return next((folder_id for mode in FOLDERS if (folder_id := self._find(mode, name)) is not None), None)
+
+    def file(self, name: str) -> str | None:
+        """Return the id of a file in it; None without one."""
+        return self._find(FILE, name)
+
+    def _find(self, mode: bytes, name: str) -> str | None:
+        line = b"%s %s\0" % (mode, os.fsencode(name))
+        at = self._raw.find(line)
+        while at >= 0:
+            # A name may have in it what looks like a line.
+            place = bisect_left(self._starts, at)
+            if place < len(self._starts) and self._starts[place] == at:
+                begin = at + len(line)
+                return self._raw[begin : begin + 20].hex()
+            at = self._raw.find(line, at + 1)
+        return None
 
 
 class _Finder:

@@ -20,8 +20,6 @@ import hashlib
 import os
 import re
 import unicodedata
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,15 +27,16 @@ from functools import lru_cache
 
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository, TreeEntry
-from webarcfs.archive.git.writing import FILE, FOLDERS, LINE
+from webarcfs.archive.git.writing import FOLDERS, read_lines
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model import arc_paths
-from webarcfs.archive.model.errors import Damaged, InvalidDocument
+from webarcfs.archive.model.errors import InvalidDocument
 from webarcfs.archive.model.metadata import MetaData
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, Redirect, place_of
 from webarcfs.archive.system.cache import Cache
 from webarcfs.content.mimetype import declared_type
 from webarcfs.content.text import SCRIPT_TYPES
+from webarcfs.export.selection import FolderLines
 from webarcfs.warc.http_response import parse_head
 
 # == file types, pure =================================================================================================
@@ -360,12 +359,17 @@ def file_path(domain: str, segments: Sequence[str], kind: FileType, marks: Seque
     return f"{host}/{LONG}/{_with_mark(body, whole, 40, _LENGTH_OF_MARK + 4)}.{extension}"
 
 
+def is_like_marked(name: str) -> bool:
+    """Return whether a name looks as if it had a mark, whoever gave it."""
+    return "~" in name and _MARKED.search(folded(name)) is not None
+
+
 def _needs_mark(plain: str, name: str) -> bool:
     """Return whether a name is too long, or looks as if it were marked."""
     is_long = len(name) * 4 > LONGEST_NAME and (
         _units(name) > LONGEST_NAME or len(name.encode("utf-8", "surrogatepass")) > LONGEST_BYTES
     )
-    return is_long or ("~" in plain and _MARKED.search(folded(plain)) is not None)
+    return is_long or is_like_marked(plain)
 
 
 def _with_mark(body: str, name: str, longest: int, length: int = _LENGTH_OF_MARK) -> str:
@@ -388,51 +392,21 @@ def _units(text: str) -> int:
 _KEPT = 64 << 20
 
 
-class SiteFolder:
-    """A folder: its lines, the places where they begin, and the marks of the folders in it."""
+class SiteFolder(FolderLines):
+    """A folder: its lines, and the marks of the folders in it."""
 
-    __slots__ = ("_raw", "_starts", "marks")
+    __slots__ = ("marks",)
 
     def __init__(self, raw: bytes, name: str) -> None:
         """Read git's bytes of a folder. Raises Damaged, with `name`, for others."""
-        self._raw = raw
-        self._starts = array("Q")
-        upto = 0
-        folders: list[str] = []
-        for match in LINE.finditer(raw):
-            self._starts.append(match.start())
-            upto += match.end() - match.start()
-            if match[1] in FOLDERS:
-                folders.append(os.fsdecode(match[2]))
-        if upto != len(raw):
-            raise Damaged(f"{name} is no tree that can be read")
+        super().__init__(raw, name)
         # Files of ARCs and additions have no part in it.
-        self.marks = to_mark(folders)
+        self.marks = to_mark(os.fsdecode(entry) for mode, entry, _ in read_lines(raw, name) if mode in FOLDERS)
 
     @property
     def weight(self) -> int:
         """Bytes of memory, for a cache's bound."""
-        return 500 + len(self._raw) + 8 * len(self._starts) + 200 * len(self.marks)
-
-    def folder(self, name: str) -> str | None:
-        """Return the id of a folder in it; None without one."""
-        return next((folder_id for mode in FOLDERS if (folder_id := self._find(mode, name)) is not None), None)
-
-    def file(self, name: str) -> str | None:
-        """Return the id of a file in it; None without one."""
-        return self._find(FILE, name)
-
-    def _find(self, mode: bytes, name: str) -> str | None:
-        line = b"%s %s\0" % (mode, os.fsencode(name))
-        at = self._raw.find(line)
-        while at >= 0:
-            # A name may have in it what looks like a line.
-            place = bisect_left(self._starts, at)
-            if place < len(self._starts) and self._starts[place] == at:
-                begin = at + len(line)
-                return self._raw[begin : begin + 20].hex()
-            at = self._raw.find(line, at + 1)
-        return None
+        return super().weight + 200 * len(self.marks)
 
 
 class Folders:

@@ -53,8 +53,8 @@ from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.references import LONGEST_BODY, SCHEME, References, Rewritten, Use, fragment_of
 from webarcfs.content.rewriting import assembly, data_urls, html_references
 from webarcfs.content.text import label_of
-from webarcfs.export.export_result import Progress, Stop, Summary
-from webarcfs.export.selection import Exported, ExportedDocument, Selection, documents
+from webarcfs.export.export_result import Summary
+from webarcfs.export.selection import Exported, ExportedDocument, Progress, Selection, Stop, documents
 from webarcfs.export.static_places import OWN, FileType, Places, SiteReading, SiteTarget, content_type_of, kind_of
 from webarcfs.export.warc_records import SMALL
 

@@ -21,11 +21,13 @@ import webarcfs
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, Interrupted, InvalidDocument
-from webarcfs.archive.model.metadata import MetaData, format_utc, utc
+from webarcfs.archive.model.metadata import MetaData, format_utc, from_epoch, utc
 from webarcfs.export import cdxj, warc
-from webarcfs.export.export_result import Growing, Progress, Stop, Summary, fill
-from webarcfs.export.selection import Selection, documents
+from webarcfs.export.export_result import Exportable, Growing, Summary, fill
+from webarcfs.export.selection import Progress, Selection, Stop, documents
+from webarcfs.export.version_selection import VersionSelection
 from webarcfs.export.warc_records import WarcRecord, record_id
+from webarcfs.warc.request_key import parts_of
 
 VERSION: Final = "1.1.1"
 INDEX: Final = "indexes/index.cdx.gz"
@@ -42,6 +44,10 @@ _HTML: Final = ("text/html", "application/xhtml+xml")
 _MODE: Final = 0o100644 << 16
 
 
+#: A page of the list: number of its row or snapshot, URL, time, title, and commitTag.
+_Page = tuple[int, str, str, str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class _Part:
     """A member of the ZIP, as datapackage.json names it."""
@@ -55,7 +61,7 @@ class _Part:
         return {"name": name, "path": self.path, "hash": f"sha256:{self.digest}", "bytes": self.size}
 
 
-def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> Summary:
+def export(selection: Exportable, out: Path, progress: Progress, stop: Stop) -> Summary:
     """Write a selection to the file `out`; see the package. Raises Interrupted, Damaged, OSError."""
     digest, name = selection.digest, f"{selection.name}.warc.gz"
     info = _member(selection, f"archive/{name}", zipfile.ZIP_STORED)
@@ -84,7 +90,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
     return replace(summary, bytes=size, files=1)
 
 
-def _member(selection: Selection, path: str, how: int) -> zipfile.ZipInfo:
+def _member(selection: Exportable, path: str, how: int) -> zipfile.ZipInfo:
     """Return a member whose time is that of the newest snapshot: never the clock's."""
     time = utc(selection.newest.crawl_time)
     info = zipfile.ZipInfo(path, (max(time.year, 1980), time.month, time.day, time.hour, time.minute, time.second))
@@ -113,7 +119,7 @@ class _Rest:
     """What follows the WARC file."""
 
     def __init__(
-        self, selection: Selection, package: zipfile.ZipFile, index: Path, progress: Progress, stop: Stop
+        self, selection: Exportable, package: zipfile.ZipFile, index: Path, progress: Progress, stop: Stop
     ) -> None:
         self._selection = selection
         self._package = package
@@ -132,7 +138,7 @@ class _Rest:
             "wacz_version": VERSION,
             "software": f"webarcfs/{webarcfs.__version__}",
             "created": format_utc(self._selection.newest.crawl_time),
-            "title": self._selection.name,
+            "title": _title(self._selection),
             "resources": [part.as_fields() for part in (archive, index, secondary_index, pages)],
         }
         package = self._put(_PACKAGE, zipfile.ZIP_DEFLATED, [_json(fields, indent=2)])
@@ -153,20 +159,32 @@ class _Rest:
         """Yield the lines of pages.jsonl: each capture of an HTML document that the WARC file has."""
         yield _json({"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}) + b"\n"
         known = len(self._selection)
-        for number, exported in enumerate(self._selection):
+        captures = _found(self._selection) if isinstance(self._selection, VersionSelection) else self._captured()
+        for number, url, when, title, place in captures:
             self._progress("pages", number, known)
+            page = {"id": record_id("page", place, url, when)[-36:], "url": url, "ts": when}
+            yield _json(page | ({"title": title} if title else {})) + b"\n"
+        self._progress("pages", known, known)
+
+    def _captured(self) -> Iterator[_Page]:
+        assert isinstance(self._selection, Selection)
+        for number, exported in enumerate(self._selection):
             for document in documents(exported.store, exported.tree, exported.before, exported.seen, every=False):
                 meta = _page(exported.store.read, document.data_xml) if document.is_whole else None
                 before = (document.before or {}).get(DATA_XML)
                 if meta is not None and (before is None or _page(exported.store.read, before) != meta):
-                    when = format_utc(meta.capture_time)
-                    page = {
-                        "id": record_id("page", str(exported.tag), meta.url, when)[-36:],
-                        "url": meta.url,
-                        "ts": when,
-                    }
-                    yield _json(page | ({"title": meta.title} if meta.title else {})) + b"\n"
-        self._progress("pages", known, known)
+                    yield number, meta.url, format_utc(meta.capture_time), meta.title, str(exported.tag)
+
+
+def _title(selection: Exportable) -> str:
+    return selection.question if isinstance(selection, VersionSelection) else selection.name
+
+
+def _found(selection: VersionSelection) -> Iterator[_Page]:
+    """Yield the pages that a question found, each version once."""
+    for number, row in enumerate(selection.after(0)):
+        if row.is_found_page and row.mime_type in _HTML and parts_of(row.url) is None:
+            yield number, row.url, format_utc(from_epoch(row.captured)), row.title, str(row.tag)
 
 
 def _page(read: Callable[[str], bytes], blob: str) -> MetaData | None:

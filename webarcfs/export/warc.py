@@ -1,5 +1,7 @@
 """WARC: a selection as WARC/1.1 files, each record a member of gzip, or plain (ISO 28500:2017).
 
+A selection of versions, which a question found, has their records alone, and its warcinfo says the question.
+
 `out` is a folder of files of about a gigabyte, or one file if its name ends in .warc or .warc.gz, or `-` for standard
 output. The same selection gives the same bytes. Records are written here, and not by warcio, whose writer would take
 most of the time that an export takes; the tests have it read them.
@@ -16,14 +18,16 @@ from typing import Final
 
 import webarcfs
 from webarcfs.archive.model.metadata import format_utc
-from webarcfs.export.export_result import Growing, Progress, Stop, Stream, Summary, fill
-from webarcfs.export.selection import Selection
+from webarcfs.export.export_result import Exportable, Growing, Stream, Summary, fill
+from webarcfs.export.selection import Progress, Stop
+from webarcfs.export.version_selection import VersionSelection
 from webarcfs.export.warc_records import FIELDS_TYPE, WarcRecord, fields_block, record_id
 
 #: Bytes of a file after which another one begins.
 FILE_SIZE: Final = 1_000_000_000
-#: Name of the field of a warcinfo that names the selection.
+#: Names of the fields of a warcinfo that name the selection, and the question whose answer it is.
 SELECTION: Final = "webarcfs-selection"
+QUESTION: Final = "webarcfs-question"
 _STANDARD = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _END: Final = b"\r\n\r\n"
 #: zlib's own choice; 9 takes twice the time, and saves one or two per cent.
@@ -31,7 +35,7 @@ _EFFORT: Final = 6
 _GZIP: Final = zlib.MAX_WBITS | 16  # its header has no time
 
 
-def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> Summary:
+def export(selection: Exportable, out: Path, progress: Progress, stop: Stop) -> Summary:
     """Write a selection to `out`; see the package. Raises Interrupted, Damaged, OSError."""
     is_plain = out.name.endswith(".warc")
     digest = selection.digest
@@ -70,7 +74,7 @@ def _notes(out: Path) -> Path:
     return out.with_name(f"{out.name}.notes")
 
 
-def warcinfo(selection: Selection, digest: str, number: int, name: str) -> WarcRecord:
+def warcinfo(selection: Exportable, digest: str, number: int, name: str) -> WarcRecord:
     """Return the record that a file begins with; `digest` is the selection's."""
     block = fields_block([
         ("software", f"webarcfs/{webarcfs.__version__}"),
@@ -78,10 +82,20 @@ def warcinfo(selection: Selection, digest: str, number: int, name: str) -> WarcR
         ("conformsTo", _STANDARD),
         ("isPartOf", selection.name),
         (SELECTION, digest),
+        *_question_of(selection),
     ])  # fmt: skip
     when = selection.newest.crawl_time
     fields = (("WARC-Filename", name),) if name else ()
     return WarcRecord("warcinfo", "", when, record_id("warcinfo", digest, str(number)), FIELDS_TYPE, fields, block)
+
+
+def _question_of(selection: Exportable) -> list[tuple[str, str]]:
+    """Return the fields that say which question found the versions."""
+    if not isinstance(selection, VersionSelection):
+        return []
+    question = " ".join(selection.question.split())  # a field is one line
+    what = f"{selection.versions} versions of documents with their captures, and {selection.resources} that pages need"
+    return [("description", f"{what}, found by {question}"), (QUESTION, question)]
 
 
 def encoded(record: WarcRecord, *, is_plain: bool) -> Iterator[bytes]:

@@ -31,7 +31,7 @@ from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.model import url_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
-from webarcfs.archive.model.metadata import COPIES, HAR, RESOURCE, MetaData, format_utc, from_epoch
+from webarcfs.archive.model.metadata import COPIES, HAR, RESOURCE, CommitTag, MetaData, format_utc, from_epoch
 from webarcfs.archive.model.url_lists import Met, MetList, spelled
 from webarcfs.export.selection import Exported, ExportedDocument, Files, ListedRedirect, Unit, data_of
 from webarcfs.warc.http_response import base32, parse_head, response_head
@@ -234,6 +234,8 @@ class SnapshotRecords:
     exported: Exported
     digests: PayloadDigests
     counts: RecordCounts
+    #: Whether headers that a crawl stored may have secrets. Asked once a crawl: pygit2 keeps memory for each look-up.
+    _have_secrets: dict[CommitTag, bool] = field(default_factory=dict)
 
     def of(self, unit: Unit) -> Iterator[WarcRecord]:
         """Yield the records of a piece. Raises Damaged, OSError."""
@@ -255,7 +257,10 @@ class SnapshotRecords:
                 yield from self._response(what, meta, unit.met)
 
     def _secrets(self, meta: MetaData) -> tuple[tuple[str, str], ...]:
-        return (_SECRETS,) * secret_headers.are_in(self.exported.store, self.exported.tag, meta.commit_tag)
+        stored, known = meta.commit_tag, self._have_secrets
+        if stored not in known:
+            known[stored] = secret_headers.are_in(self.exported.store, self.exported.tag, stored)
+        return (_SECRETS,) * known[stored]
 
     # -- the snapshot ------------------------------------------------------------------------------------------------
 
@@ -319,6 +324,21 @@ class SnapshotRecords:
         return files[DATA_XML] == before[DATA_XML] or self._meta(before[DATA_XML]) == meta
 
     def _response(self, document: ExportedDocument, meta: MetaData, met: Met | None) -> Iterator[WarcRecord]:
+        first: WarcRecord | None = None
+        for record in self.capture(document, meta, meta.capture_time):
+            if first is None:
+                first = record
+                self.digests.add(document.files[document.data], record.payload)
+            yield record
+        assert first is not None
+        yield from self._beside(document, meta, first.id, meta.capture_time, document.files)
+        if meta.rendered:
+            yield from self.rendered(document.path, meta, first.id)
+        if met is not None:
+            yield from self._met_again(document, met, document.files[document.data], first.payload)
+
+    def capture(self, document: ExportedDocument, meta: MetaData, when: datetime) -> Iterator[WarcRecord]:
+        """Yield the record of a document as it was captured at a time, and the request, where that was no GET."""
         store, files, data = self.exported.store, document.files, document.data
         blob = files[data]
         with opened(store, blob) as body:
@@ -328,23 +348,16 @@ class SnapshotRecords:
                 head = parse_head(http)
                 kind, type_, http = RESOURCE, (head.content_type if head is not None else "") or _BYTES, b""
             payload, block = body.digests(http)
-            self.digests.add(blob, payload)
             named = self._named(document.path, data=data, marks=_marks(document, data))
             digests = (("WARC-Payload-Digest", sha1(payload)), ("WARC-Block-Digest", sha1(block)))
             asked = asked_by(meta)
             named = (*_key(meta.url, asked), *_evidence(meta), *self._secrets(meta), *named)
             first, uri = self._id(kind, document.path, "", blob), meta.url if asked is None else asked.url
-            when = meta.capture_time
             yield WarcRecord(kind, uri, when, first, type_, digests + named, http, body, payload, status, mime)
         if asked is not None:
             yield self._request(document.path, meta, asked, first, when)
-        yield from self._beside(document, meta, first, meta.capture_time, files)
-        if meta.rendered:
-            yield from self._rendered(document.path, meta, first)
-        if met is not None:
-            yield from self._met_again(document, met, blob, payload)
 
-    def _rendered(self, arc: str, meta: MetaData, first: str) -> Iterator[WarcRecord]:
+    def rendered(self, arc: str, meta: MetaData, first: str) -> Iterator[WarcRecord]:
         """Yield the records of what a browser showed of a document: those of Browsertrix, and one with the title."""
         store = self.exported.store
         if hides(store, meta.commit_tag):
@@ -401,21 +414,36 @@ class SnapshotRecords:
     def _revisit(
         self, document: ExportedDocument, meta: MetaData, met: Met, payload: bytes, named: tuple[tuple[str, str], ...]
     ) -> Iterator[WarcRecord]:
-        """Yield the revisit of a document, and the request that it answers, where that was no GET."""
+        url = spelled(meta.url, met.spelling)
+        yield from self.again(document, meta, (url, from_epoch(met.time)), (meta.capture_time, payload), named)
+
+    def again(
+        self,
+        document: ExportedDocument,
+        meta: MetaData,
+        capture: tuple[str, datetime],
+        first: tuple[datetime, bytes],
+        named: tuple[tuple[str, str], ...],
+    ) -> Iterator[WarcRecord]:
+        """Yield the revisit of a document, and the request that it answers, where that was no GET.
+
+        `capture` is URL and time of it, `first` the time of the response that it is of, with the SHA-1 of its payload.
+        """
         blob = document.files[document.data]
         http, status, mime = self._http(document, meta, self.exported.store.size(blob))
         asked = asked_by(meta)
+        (url, when), (of, payload) = capture, first
         fields = (
-            *_refers_to(meta.url if asked is None else asked.url, meta.capture_time),
+            *_refers_to(meta.url if asked is None else asked.url, of),
             ("WARC-Payload-Digest", sha1(payload)),
             ("WARC-Block-Digest", _block_digest(http)),
             *_key(meta.url, asked),
             *self._secrets(meta),
             *named,
         )
-        when, name = from_epoch(met.time), self._id("revisit", document.path, "", blob)
-        url = spelled(meta.url, met.spelling) if asked is None else asked.url
-        yield WarcRecord("revisit", url, when, name, _HTTP, fields, http, NOTHING, payload, status, mime)
+        name = self._id("revisit", document.path, "", blob)
+        uri = url if asked is None else asked.url
+        yield WarcRecord("revisit", uri, when, name, _HTTP, fields, http, NOTHING, payload, status, mime)
         if asked is not None:
             yield self._request(document.path, meta, asked, name, when)
 
@@ -544,6 +572,16 @@ class SnapshotRecords:
             again = (*_refers_to(redirect.url, redirect.time), *digests, *tagged, *named)
             yield record("revisit", from_epoch(met.time), again)
 
+    def led(self, url: str, status: int, target: str, when: datetime) -> WarcRecord:
+        """Return the record of a redirect as it was captured at a time."""
+        http = response_head(b"", 0, status, (("Location", target),))
+        payload, _ = NOTHING.digests()
+        fields = (("WARC-Payload-Digest", sha1(payload)), ("WARC-Block-Digest", _block_digest(http)))
+        name = self._id("response", url, target, format_utc(when))
+        return WarcRecord(
+            "response", url, when, name, _HTTP, (*fields, *self._named(None)), http, NOTHING, payload, status
+        )
+
     # -- parts of records --------------------------------------------------------------------------------------------
 
     def _metadata(
@@ -554,6 +592,10 @@ class SnapshotRecords:
         return WarcRecord(
             "metadata", uri, when, self._id("metadata", *of), type_, digest + fields, b"", body, mime=type_
         )
+
+    def named(self, document: ExportedDocument) -> tuple[tuple[str, str], ...]:
+        """Return the fields that say where in the archive a document is."""
+        return self._named(document.path, data=document.data, marks=_marks(document, document.data))
 
     def _named(
         self, arc: str | None, *, data: str = "", file: str = "", marks: _Marks | None = None

@@ -34,7 +34,8 @@ class Pages:
 class SnapshotRow:
     """A snapshot in a list: what its record says to readers. `href` is its record, `start` its first page in replay.
 
-    It has pages of the `domains`; of `resource_hosts` others it has only what these pages needed.
+    `title` is its own, or that of its start page; `complete` is None where nobody knows. It has pages of the `domains`;
+    of `resource_hosts` others it has only what these pages needed.
     """
 
     href: str
@@ -49,11 +50,28 @@ class SnapshotRow:
     is_occasion: bool
     reason: str
     date: datetime
-    complete: bool
+    complete: bool | None
     documents: int | None
     bytes: int | None
     closed_until: datetime | None = None
     resource_hosts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionCard:
+    """A collection in a list: its beginning in words, the number of its crawls, and the dates of the first and last.
+
+    `picture` is the path of its picture, empty without one; `picture_text` says what it shows.
+    """
+
+    href: str
+    title: str
+    lead: str
+    count: int
+    first: datetime
+    last: datetime
+    picture: str = ""
+    picture_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +140,15 @@ class Change(StrEnum):
     CHANGED = "changed"
     SAME = "same"
     GONE = "gone"
+    WITHHELD = "withheld"  # a rule withholds it, or it is under embargo
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarEntry:
-    """A snapshot in the calendar of a URL; `status` is HTTP's, `target` that of a redirect, `diff` the change."""
+    """A snapshot in the calendar of a URL; `status` is HTTP's, `target` that of a redirect, `diff` the change.
+
+    `digits` are its time, by which its text is compared with another one's; empty where there is no page.
+    """
 
     href: str
     date: datetime
@@ -136,6 +158,7 @@ class CalendarEntry:
     mime_type: str
     target: str = ""
     diff: str = ""
+    digits: str = ""
 
 
 class Line(StrEnum):

@@ -26,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from webarcfs.access.gate import KnownGate, Reader
+from webarcfs.access.reader_collections import CollectionsNow, VisibleCollections
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.access.reader_stores import ReaderLinks, ReaderRecords
 from webarcfs.access.visible_captures import VisibleCapture, VisibleCaptures
@@ -121,7 +122,11 @@ class Shared:
     #: Domain, snapshot, and what was hidden → counts of it.
     counts: Cache[object, object] = field(default_factory=lambda: Cache(limits.COUNTS))
     distances: Cache[object, tuple[int | None, str]] = field(default_factory=lambda: Cache(limits.DISTANCES))
+    collections: VisibleCollections = field(init=False)
     _settings: _KnownSettings = field(default_factory=lambda: _KnownSettings())  # noqa: PLW0108 # it is defined below
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "collections", VisibleCollections(self.archive))
 
     def repository(self, domain: str) -> Repository:
         """Return the repository of a domain; several threads may read it at once."""
@@ -208,6 +213,10 @@ class Services:
             self._settings = self.shared.settings()
         return self._settings
 
+    def collections(self) -> CollectionsNow:
+        """Return the collections that readers see, as they are now."""
+        return self.shared.collections.now(self.records)
+
     @property
     def has_search(self) -> bool:
         """Whether there is a full-text index, and the libraries for it."""
@@ -225,7 +234,7 @@ class Services:
         if self._searcher is None:
             from webarcfs.search.searching import Searcher  # noqa: PLC0415 # of the extra `search`
 
-            self._searcher = Searcher(self.archive, self.gate)
+            self._searcher = Searcher(self.archive, self.gate, self.shared.collections)
         return self._searcher
 
     def link_reader(self, question: Question) -> ReaderLinks | None:

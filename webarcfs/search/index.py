@@ -8,26 +8,41 @@ in a folder of its own, which it removes at once.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 
 import tantivy
-from tantivy import Filter, Occur, Query, SchemaBuilder, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+from tantivy import FieldType, Filter, Occur, Query, SchemaBuilder, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
+from webarcfs.archive.index.database import CaptureFacts
 from webarcfs.archive.model.errors import Busy, Damaged
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system import clocks
 from webarcfs.search.query_language import DocumentPart
-from webarcfs.search.words import SNAPSHOT, IndexedDocument, from_bytes, key, kind_of, marks, natural, terms_of
+from webarcfs.search.words import (
+    SNAPSHOT,
+    IndexedDocument,
+    from_bytes,
+    key,
+    kind_of,
+    marks,
+    natural,
+    place_of,
+    terms_of,
+)
 
 #: Raised with each change of the fields: an index of another version is rebuilt.
-VERSION = 4
+VERSION = 5
 #: The languages in which other forms of a word are found, with the stemmer of each.
 STEMMERS = {
     "de": "german", "en": "english", "es": "spanish", "fr": "french", "it": "italian", "nl": "dutch",
@@ -66,6 +81,9 @@ def _schema() -> tantivy.Schema:
         builder.add_text_field(name, tokenizer_name=_WORDS)
     builder.add_text_field(STEMS, tokenizer_name=_WORDS, index_option="freq")
     for name in ("since", "until", "captured", "size"):
+        builder.add_integer_field(name, fast=True)
+    builder.add_integer_field("place", indexed=True, fast=True)
+    for name in ("begin", "end"):  # of snapshots: when their crawls captured something
         builder.add_integer_field(name, fast=True)
     for name in ("about", "content", "tag"):
         builder.add_bytes_field(name, stored=True)
@@ -170,6 +188,7 @@ class IndexWriter:
                     headings=terms_of(extracted.headings),
                     description=terms_of(extracted.description),
                     url=terms_of(document.url),
+                    place=place_of(document.path),
                     since=document.since,
                     until=document.until,
                     captured=document.captured,
@@ -180,12 +199,21 @@ class IndexWriter:
                 )
             )
 
-    def mark_snapshot(self, tag: str) -> None:
-        """Note that all documents of a snapshot are there."""
+    def mark_snapshot(self, tag: str, facts: CaptureFacts) -> None:
+        """Note that all documents of a snapshot are there, and what its crawl captured."""
+        seq = int(CommitTag.parse(tag).crawl_time.timestamp())
         with _translated(self._folder):
             self._writer.delete_documents_by_term("key", tag)
             self._writer.add_document(
-                tantivy.Document(key=tag, mark=[SNAPSHOT], domain=tag.partition("@")[2], tag=tag.encode())
+                tantivy.Document(
+                    key=tag,
+                    mark=[SNAPSHOT],
+                    domain=tag.partition("@")[2],
+                    begin=min(facts.first, seq),
+                    end=max(facts.last, seq),
+                    tag=tag.encode(),
+                    about=json.dumps([seq, *astuple(facts)]).encode(),
+                )
             )
 
     def forget(self, domain: str) -> None:
@@ -238,6 +266,42 @@ class IndexReader:
             shown = search_result.hits[:limit]
             return HitPage(getattr(search_result, "count", 0) or 0, [address for _, address in shown], self)
 
+    def best(self, query: Query, limit: int, order: str = "", *, ascending: bool = False) -> Matches:
+        """Return the first documents of a query with their places; by relevance, or by the numbers of a field."""
+        with _translated(self._folder):
+            direction = tantivy.Order.Asc if ascending else tantivy.Order.Desc
+            search_result = self.searcher.search(query, max(limit, 1), True, order or None, 0, direction)
+            hits = search_result.hits[:limit]
+            addresses = [address for _, address in hits]
+            places = cast("list[int]", self.searcher.fast_field_values("place", addresses)) if addresses else []
+            begins = cast("list[int]", self.searcher.fast_field_values("since", addresses)) if addresses else []
+            ranked = [
+                Match(place, since, value, address)
+                for place, since, (value, address) in zip(places, begins, hits, strict=True)
+            ]
+            return Matches(getattr(search_result, "count", 0) or 0, ranked)
+
+    def page(self, total: int, addresses: Sequence[tantivy.DocAddress]) -> HitPage:
+        """Return a page of documents that were found."""
+        return HitPage(total, addresses, self)
+
+    def count_places(self, query: Query) -> int:
+        """Return about how many paths the documents of a query have: some per cent more or less."""
+        with _translated(self._folder):
+            return round(self.searcher.cardinality(query, "place"))
+
+    def places_of(self, query: Query, versions: int) -> set[int]:
+        """Return the places of some versions of a query, each looked at: all of them, if `versions` is their number."""
+        with _translated(self._folder):
+            hits = self.searcher.search(Query.const_score_query(query, 0.0), max(versions, 1), False).hits
+            addresses = [address for _, address in hits]
+            return set(cast("list[int]", self.searcher.fast_field_values("place", addresses))) if addresses else set()
+
+    def places(self, query: Query, most: int) -> set[int] | None:
+        """Return the places of the documents of a query; None if they are more than `most`."""
+        buckets = self.aggregate(query, {"place": {"terms": {"field": "place", "size": most + 1}}})["place"]["buckets"]
+        return None if len(buckets) > most else {int(bucket["key"]) for bucket in buckets}
+
     def count(self, query: Query) -> int:
         """Return the number of documents of a query."""
         return self.documents(query, 0).total
@@ -273,6 +337,28 @@ class IndexReader:
             hits = self.searcher.search(query, max(self.searcher.num_docs, 1), False).hits
             return {_bytes(self.searcher.doc(address), "tag").decode() for _, address in hits}
 
+    def facts_of(self, begin: int, end: int) -> Iterator[tuple[str, int, CaptureFacts]]:
+        """Yield domain, time and facts of the snapshots that, or whose captures, may lie in a span of time.
+
+        The span is from `begin` on, before `end`, all in seconds since 1970.
+        """
+        is_snapshot = Query.term_query(self.schema, "mark", SNAPSHOT)
+        begins = Query.range_query(self.schema, "begin", FieldType.Integer, None, end - 1)
+        ends = Query.range_query(self.schema, "end", FieldType.Integer, begin, None)
+        query = Query.boolean_query([(Occur.Must, part) for part in (is_snapshot, begins, ends)])
+        with _translated(self._folder):
+            for _, address in self.searcher.search(query, max(self.searcher.num_docs, 1), False).hits:
+                clocks.check()
+                document = self.searcher.doc(address)
+                seq, *facts = json.loads(_bytes(document, "about"))
+                yield _bytes(document, "tag").decode().partition("@")[2], seq, CaptureFacts(*facts)
+
+    def last_capture(self) -> int | None:
+        """Return the last time at which a crawl captured something, in seconds since 1970; None without snapshots."""
+        is_snapshot = Query.term_query(self.schema, "mark", SNAPSHOT)
+        value = self.aggregate(is_snapshot, {"last": {"max": {"field": "end"}}})["last"]["value"]
+        return None if value is None else int(value)
+
     def counts(self) -> dict[str, int]:
         """Return the number of documents of each domain."""
         make = {"domain": {"terms": {"field": "domain", "size": 65_000}}}
@@ -286,6 +372,24 @@ class IndexReader:
         """Return a version with its text; None if it is not there."""
         page = self.documents(Query.term_query(self.schema, "key", key(path, since)), 1)
         return next(page.with_text(), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A document of an answer: the place of its path, its first snapshot, and what ordered it."""
+
+    place: int
+    since: int
+    value: object
+    address: tantivy.DocAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The first documents of an answer, and the number of all."""
+
+    total: int
+    ranked: list[Match]
 
 
 class HitPage:

@@ -5,17 +5,23 @@ annual report            both words, anywhere in a document
 -draft                   not this word; NOT is the same
 report OR minutes        either; brackets group
 report*                  words that begin so
-title:report             in the title; also headings:, text:, url:, description:
+title:report             in the title; also headings:, text:, description:, url: (the address)
 site:example.org/news    on this host, the hosts below it, or in this folder
 type:pdf                 of this kind or MIME type; also type:image, type:image/png
 lang:de                  in this language
+collection:elections     of the publications and crawls of this collection
 role:resource            what only pages of other hosts needed; role:any: that and pages; without it, pages alone
 before:2024-01           first captured so before this time; after: from it on
+during:2024              captured (stored, or met unchanged) in this year, month or day; during:2019..2021: and between
+present:2024             as it was at the end of this year, month or day; present:now: as it is
+
+The last two are about the whole search: they stand beside its words, once, and not in brackets, after OR or NOT.
 """
 
 from __future__ import annotations
 
 import re
+from calendar import isleap, monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -98,6 +104,13 @@ class RoleCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectionCondition:
+    """Documents of a collection."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Before:
     """Documents that were first captured, as they are, before a time."""
 
@@ -132,7 +145,9 @@ class Any:
     inner: tuple[Expression, ...]
 
 
-Expression = Words | Site | TypeCondition | Language | RoleCondition | Before | After | Not | All | Any
+Expression = (
+    Words | Site | TypeCondition | Language | RoleCondition | CollectionCondition | Before | After | Not | All | Any
+)
 
 _QUOTES = {'"': '"', "\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u00ab": "\u00bb"}
 _TOKEN = re.compile(
@@ -141,7 +156,16 @@ _TOKEN = re.compile(
 )
 _TIME = re.compile(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:T(\d\d?):(\d\d)(?::(\d\d))?)?)?)?")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
-_FIELDS = ("title", "headings", "description", "text", "url", "site", "type", "lang", "role", "before", "after")
+#: The fields that say which states of the archive a search means.
+_STATES = ("during", "present")
+_FIELDS = (
+    "title", "headings", "description", "text", "url", "site", "type", "lang", "role", "collection", "before", "after",
+    *_STATES,
+)  # fmt: skip
+#: Between the first and the last of two spans of time.
+_TO = ".."
+_NOW = "now"
+_DAY = 86_400
 #: Characters before a fault that are shown.
 _SHOWN = 60
 
@@ -158,17 +182,89 @@ def asks_for_a_role(expression: Expression) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedSearch:
+    """A search: what documents have, and of which states of the archive it speaks, in seconds since 1970.
+
+    `during`: documents that were captured from the first time on, before the second. `at`: the state at a time.
+    `is_present`: the present. At most one of them is given.
+    """
+
+    expression: Expression
+    during: tuple[int, int] | None = None
+    at: int | None = None
+    is_present: bool = False
+
+
 def parse_search(text: str) -> Expression:
     """Return the expression of a search. Raises BadCondition, with the place of the fault below the text."""
+    return parse_whole_search(text).expression
+
+
+def parse_condition(name: str, value: str) -> Expression:
+    """Return the expression of a field with a value that comes from elsewhere. Raises BadCondition."""
+    if '"' in value or not value.strip():
+        raise BadCondition(f"{value!r} is no value of {name}:")
+    return parse_search(f'{name}:"{value}"')
+
+
+def parse_span(text: str) -> tuple[int, int]:
+    """Return the span of time of a year, a month, a day, or from one to another, as `during:` has it.
+
+    It is in seconds since 1970, from the first time on, before the second. Raises BadCondition.
+    """
+    try:
+        return _span(text)
+    except ValueError as error:
+        raise BadCondition(f"{text!r}: {error}") from None
+
+
+def parse_whole_search(text: str) -> ParsedSearch:
+    """Return a search with its states. Raises BadCondition, with the place of the fault below the text."""
     if len(text) > LONGEST:
         raise BadCondition(f"a search of {len(text):,} characters; at most {LONGEST:,} are possible")
     if any("\ud800" <= char <= "\udfff" for char in text):
         raise BadCondition("the search is no UTF-8")
     parser = _Parser(text)
-    expression = parser.whole()
-    if expression == All():
+    search = parser.whole()
+    if search.expression == All() and search.during is None and search.at is None and not search.is_present:
         raise BadCondition("the search has no word; give some, or a condition as site:example.org")
-    return expression
+    return search
+
+
+_SPAN_FORM = "a span of time is a year, a month or a day, as 2024, 2024-03 or 2024-03-31, or 2019..2021"
+
+
+def _span(text: str) -> tuple[int, int]:
+    """Return the span of a text. Raises ValueError."""
+    first, mark, last = text.partition(_TO)
+    begin, end = _unit(first), _unit(last if mark else first)
+    if begin[0] >= end[1]:
+        raise ValueError("it ends before it begins")
+    return begin[0], end[1]
+
+
+def _unit(text: str) -> tuple[int, int]:
+    """Return begin and end of a year, a month, a day or a second. Raises ValueError."""
+    match = _TIME.fullmatch(text)
+    if match is None or not match[0].isascii():
+        raise ValueError(_SPAN_FORM)
+    numbers = [None if group is None else int(group) for group in match.groups()]
+    year, month, day, hour, minute, second = numbers
+    try:
+        begin = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, second or 0, tzinfo=CET)
+    except ValueError:
+        raise ValueError(_SPAN_FORM) from None
+    at = int(begin.timestamp())
+    if second is not None:
+        return at, at + 1
+    if minute is not None:
+        return at, at + 60
+    if day is not None:
+        return at, at + _DAY  # CET has no summer time
+    if month is not None:
+        return at, at + monthrange(begin.year, begin.month)[1] * _DAY
+    return at, at + (366 if isleap(begin.year) else 365) * _DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +284,16 @@ class _Parser:
         self._depth = 0
         self._words = 0
         self._beginnings = 0
+        self._state: _Token | None = None
+        self._during: tuple[int, int] | None = None
+        self._at: int | None = None
+        self._is_present = False
 
-    def whole(self) -> Expression:
+    def whole(self) -> ParsedSearch:
         expression = self._alternatives()
         if (token := self._peek()) is not None:
             raise self._wrong("this ) closes nothing", token.at)
-        return expression
+        return ParsedSearch(expression, self._during, self._at, self._is_present)
 
     # -- tokens ------------------------------------------------------------------------------------------------------
 
@@ -233,6 +333,8 @@ class _Parser:
         expressions = [self._row()]
         while (token := self._take("word", "OR")) is not None:
             following = self._row()
+            if self._state is not None and not self._depth:
+                raise self._misplaced(self._state)
             if All() in (expressions[-1], following):
                 raise self._wrong("OR stands between two words", token.at)
             expressions.append(following)
@@ -277,7 +379,7 @@ class _Parser:
         if self._depth > DEEPEST:
             raise self._wrong(f"more than {DEEPEST} brackets or minus signs inside each other", token.at)
 
-    def _field(self, field: _Token) -> Expression | None:  # noqa: PLR0911 # a line for each field
+    def _field(self, field: _Token) -> Expression | None:  # noqa: PLR0911, PLR0912 # a line for each field
         name = field.text[:-1].lower()
         value = self._peek()
         if name in ("http", "https"):
@@ -292,6 +394,9 @@ class _Parser:
             )
             raise self._wrong(message, field.at)
         value = self._joined()
+        if name in _STATES:
+            self._note_state(field, name, value)
+            return None
         if name in set(DocumentPart):
             return self._words_of(value, DocumentPart(name))
         text = value.text.strip()
@@ -309,9 +414,34 @@ class _Parser:
                 return Language(code)
             case "role":
                 return RoleCondition(self._role(text, value.at))
+            case "collection":
+                return CollectionCondition(text)
             case _:
                 time = self._time(text, value.at)
                 return Before(time) if name == "before" else After(time)
+
+    def _note_state(self, field: _Token, name: str, value: _Token) -> None:
+        """Note the states that a field says: they are of the whole search, and no part of its expression."""
+        if self._depth:
+            raise self._misplaced(field)
+        if self._state is not None:
+            raise self._wrong("during: and present: say which states are searched; give one of them, once", field.at)
+        self._state, text = field, value.text.strip()
+        try:
+            if name == "during":
+                self._during = _span(text)
+            elif text.lower() == _NOW:
+                self._is_present = True
+            elif _TO in text:
+                raise ValueError("a state is that of one time, as 2024, 2024-03-31 or now")
+            else:
+                self._at = _unit(text)[1] - 1
+        except ValueError as error:
+            raise self._wrong(str(error), value.at) from None
+
+    def _misplaced(self, field: _Token) -> BadCondition:
+        name = field.text.lower()
+        return self._wrong(f"{name} is about the whole search: it stands in no brackets, with no OR or minus", field.at)
 
     def _joined(self) -> _Token:
         """Return the value of a field: tokens without space between them, since a URL has minus signs and colons."""

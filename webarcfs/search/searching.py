@@ -1,7 +1,8 @@
 """Searches an archive: a question in, hits with their snippets, counts, facets and other spellings out.
 
-By default a hit is a URL as it is at present. All counts are of the documents that the asker may see, since what a
-reader may not see is left out inside the query.
+All versions are searched, unless one state is asked for, and a hit is a URL: its best version, with the snapshots in
+which it has the words. All counts are of the documents that the asker may see, since what a reader may not see is left
+out inside the query. Up to some thousand URLs are counted one by one; more are estimated, and the answer says so.
 
 A snippet is the piece of a text around the words of a search, with the places of the words. Where a search finds
 nothing, spellings that would find something are looked for.
@@ -9,8 +10,9 @@ nothing, spellings that would find something are looked for.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,6 +23,7 @@ from tantivy import Query
 
 from webarcfs.access.access_rules import Standing, VersionSpan
 from webarcfs.access.gate import Gate
+from webarcfs.access.reader_collections import VisibleCollections
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import database
@@ -29,26 +32,42 @@ from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
 from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, CommitTag, format_time, from_epoch
 from webarcfs.archive.system import clocks
 from webarcfs.search import generations
-from webarcfs.search.index import STEMMERS, HitPage, IndexReader, stem
+from webarcfs.search.capture_times import CaptureTimes
+from webarcfs.search.collecting import SearchedCollections
+from webarcfs.search.index import STEMMERS, IndexReader, Match, stem
 from webarcfs.search.query_language import (
     After,
     All,
     Any,
     AskedRole,
     Before,
+    CollectionCondition,
     Expression,
     Language,
     Not,
+    ParsedSearch,
     RoleCondition,
     Site,
     TypeCondition,
     Words,
     asks_for_a_role,
-    parse_search,
+    parse_condition,
+    parse_span,
+    parse_whole_search,
     role_of,
 )
 from webarcfs.search.translation import Filter, Moment, ReadersView, Shown, Translator
-from webarcfs.search.words import ERROR_PAGE, RESOURCE, SHOWN, SNAPSHOT, IndexedDocument, TextWord, words_of
+from webarcfs.search.words import (
+    CURRENT,
+    ERROR_PAGE,
+    RESOURCE,
+    SHOWN,
+    SNAPSHOT,
+    IndexedDocument,
+    TextWord,
+    place_of,
+    words_of,
+)
 
 # == suggestions ======================================================================================================
 
@@ -156,7 +175,9 @@ def _positive(expression: Expression) -> Iterator[Words]:
         case All(inner) | Any(inner):
             for operand in inner:
                 yield from _positive(operand)
-        case Not() | Site() | TypeCondition() | Language() | RoleCondition() | Before() | After():
+        case Not() | Site() | TypeCondition() | Language() | RoleCondition() | CollectionCondition():
+            return
+        case Before() | After():
             return
 
 
@@ -211,8 +232,18 @@ def _on_one_line(text: str, begin: int, end: int, places: list[tuple[int, int]])
 MOST_HITS, MOST_VALUES = 100_000, 20
 #: Snapshots in which hits are listed where they are grouped so, and hits of each.
 _GROUPS, _OF_EACH = 20, 3
+#: Versions that are read from the index at a time, and a moment after all snapshots.
+_AT_ONCE, _LATEST = 5_000, 1 << 40
 #: Domains and moments that are counted for groups and years.
 _COUNTED = 65_000
+#: URLs that are counted exactly, and versions whose URLs are looked at one by one.
+MOST_EXACT, _ONE_BY_ONE = 10_000, 20_000
+#: Years of a facet.
+_MOST_YEARS = 60
+#: The fields that are facets.
+_FACETS = ("kind", "domain", "language", "publication", "extension")
+#: Versions that are fetched for each URL of a page, and the fewest at a time: one URL may have hundreds of them.
+_EACH_URL, _FEWEST = 4, 80
 
 
 class HitOrder(StrEnum):
@@ -228,17 +259,25 @@ class HitOrder(StrEnum):
 class SearchQuestion:
     """A search, and what narrows it. `words` is in the language of query_language.py.
 
-    Of the states of the archive it means the present; with `at` that of a snapshot, or of all domains at a time; with
-    `record` the snapshots of a record; with `all_versions` all of them. Texts that are empty narrow nothing. Without a
-    `role`, and without one in the words, it means pages.
+    Of the states of the archive it means all of them; with `present` the present alone; with `at` that of a snapshot,
+    or of all domains at a time; with `record` the snapshots of a record. `past` leaves out URLs that have a hit at
+    present. `during`, a span of time, means what was
+    captured in it; `site`, `after` and `before` are further conditions: all four are as in the language, where they may
+    stand instead. Texts that are empty narrow nothing. Without a `role`, and without one in the words, it means pages.
     """
 
     words: str
     at: CommitTag | datetime | None = None
     record: str = ""
-    all_versions: bool = False
+    present: bool = False
+    past: bool = False
+    during: str = ""
+    site: str = ""
+    after: str = ""
+    before: str = ""
     domain: str = ""
     publication: str = ""
+    collection: str = ""
     type: str = ""
     language: str = ""
     role: str = ""
@@ -251,10 +290,11 @@ class SearchQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document that was found, as it is in the snapshot `commitTag`.
+    """A URL that was found: its best version, as it is in the snapshot `commitTag`.
 
     `since` and `until` are the first and the last snapshot that have it so, `first` and `last` those that have anything
-    at its URL. Times are CET. The names are those of the output.
+    at its URL. `wordsFrom` and `wordsTo` are those that have it with the words: `versions` versions of the `ofVersions`
+    that lie between. Times are CET. The names are those of the output.
     """
 
     url: str
@@ -271,6 +311,10 @@ class Hit:
     until: str
     first: str
     last: str
+    wordsFrom: str  # noqa: N815
+    wordsTo: str  # noqa: N815
+    versions: int
+    ofVersions: int  # noqa: N815
     snippet: Snippet = field(default_factory=Snippet)
 
     def place_of(self) -> tuple[str, str]:
@@ -280,15 +324,18 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """A page of hits, the number of all, and spellings that would find more where nothing was found.
+    """A page of hits, the number of all URLs, and spellings that would find more where nothing was found.
 
-    `missing` are snapshots of the archive that are not in the index yet.
+    `is_exact`: the numbers are; else some per cent more or less. `in_present` are the URLs that have a hit at present;
+    None where one state was asked for. `missing` are snapshots of the archive that are not in the index yet.
     """
 
     total: int
     hits: tuple[Hit, ...]
     suggestion: str = ""
     missing: int = 0
+    is_exact: bool = True
+    in_present: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,39 +350,68 @@ class SnapshotHits:
 class Searcher:
     """Searches one archive, for one reader if there is a `gate`. For one thread; follows what is indexed meanwhile."""
 
-    def __init__(self, archive: Archive, gate: Gate | None = None) -> None:
-        """Raises NotFound without an index, Damaged, Busy."""
+    def __init__(
+        self, archive: Archive, gate: Gate | None = None, collections: VisibleCollections | None = None
+    ) -> None:
+        """Raises NotFound without an index, Damaged, Busy. `collections` are those that a server's searches share."""
+        self._collections = SearchedCollections(archive, gate, collections)
         self._archive = archive
         self._gate = gate
         self._reader = generations.opened(archive)
         self._known_snapshots: dict[str, list[SourceSnapshot]] = {}
         self._view = None if gate is None else ReadersView(gate)
+        self._times = CaptureTimes(archive, self._view)
 
     def ask(self, question: SearchQuestion) -> SearchAnswer:
         """Return a page of hits. Raises BadCondition, NotFound for an unknown snapshot or record, TooMany."""
-        if question.offset + question.limit > MOST_HITS:
-            raise TooMany(f"hits beyond the {MOST_HITS:,}th are not listed; narrow the search")
         asked = self._asked(question)
-        page = asked.page(question)
+        page = self._page(asked, question)
+        total = self._count_urls(asked, page.versions) if page.urls is None else page.urls
         with ExitStack() as stack:
-            hits = tuple(self._hits(stack, asked, page))
-        suggestion = "" if page.total else suggest(self._reader, asked.expression, asked.visible)
-        missing = database.count_snapshots(self._archive.database) - self._reader.count_snapshots()
-        return SearchAnswer(page.total, hits, suggestion, max(missing, 0))
+            hits = tuple(self._hits(stack, asked, page.matches))
+        suggestion = "" if page.versions else suggest(self._reader, asked.expression, asked.visible)
+        in_present, is_exact = self._count_present(asked, total)
+        return SearchAnswer(
+            total.number, hits, suggestion, self.count_missing(), total.is_exact and is_exact, in_present
+        )  # fmt: skip
 
     def count(self, question: SearchQuestion) -> int:
-        """Return the number of hits."""
+        """Return the number of hits; of more than `MOST_EXACT` URLs, about so many."""
+        asked = self._asked(question)
+        versions = self._reader.count(asked.query)
+        return self._count_urls(asked, versions).number if versions else 0
+
+    def count_versions(self, question: SearchQuestion) -> int:
+        """Return the number of distinct versions that a question finds. `during:2024` alone means all of its span."""
         return self._reader.count(self._asked(question).query)
+
+    def count_missing(self) -> int:
+        """Return the number of snapshots of the archive that are not in the index yet."""
+        return max(database.count_snapshots(self._archive.database) - self._reader.count_snapshots(), 0)
+
+    def time_span(self, domain: str = "") -> tuple[int, int] | None:
+        """Return the times of the first and the last snapshot that the asker may see; None without one.
+
+        They are in seconds since 1970, of the snapshots of a domain, or of all.
+        """
+        self._know_all_snapshots()
+        times = []
+        for name in [domain] if domain else list(self._known_snapshots):
+            clocks.check()
+            if snapshots := self._snapshots(name):
+                times += [snapshots[0].seq, snapshots[-1].seq]
+        return (min(times), max(times)) if times else None
 
     def places(self, question: SearchQuestion) -> Iterator[tuple[str, str]]:
         """Yield commitTag and path of each hit: all that links and lists need."""
         asked = self._asked(question)
-        upper = asked.moment.seq
+        upper = asked.moment.last
+        page = self._page(asked, question)
         with ExitStack() as stack:
             spans = None if self._view is None else stack.enter_context(PathSpans(self._archive.database))
-            for document in asked.page(question).plain():
+            for document in self._reader.page(page.versions, [match.address for match in page.matches]).plain():
                 if spans is not None:
-                    yield self._hit(asked, document, spans.of(document.path), with_text=False).place_of()
+                    yield self._hit(asked, document, spans.of(document.path), None, with_text=False).place_of()
                     continue
                 inside = [
                     snapshot.tag for snapshot in self._snapshots(document.domain)
@@ -343,29 +419,146 @@ class Searcher:
                 ]  # fmt: skip
                 yield inside[-1] if inside else _tag(document.domain, document.since), document.path
 
-    def facets(self, question: SearchQuestion) -> dict[str, list[tuple[str, int]]]:
-        """Return the most frequent values of each facet, with the number of hits; years last.
+    def every_version(self, question: SearchQuestion) -> Iterator[tuple[str, int]]:
+        """Yield path and beginning of each version that a question finds, however many there are, in no order.
 
-        A version counts in each year of which a snapshot has it, so the years' sum may exceed the total.
+        They are asked for by the moments at which they began, `_AT_ONCE` at a time: memory is flat.
+        """
+        asked, make = self._asked(question), Translator(self._reader.schema)
+        waiting = [(0, _LATEST)]
+        while waiting:
+            clocks.check()
+            first, last = waiting.pop()
+            portion = make.all(asked.query, make.number("since", first, last))
+            count = self._reader.count(portion)
+            if count > _AT_ONCE and first < last:
+                middle = (first + last) // 2
+                waiting += [(middle + 1, last), (first, middle)]
+                continue
+            for offset in range(0, count, _AT_ONCE):
+                for document in self._reader.documents(portion, _AT_ONCE, offset).plain():
+                    yield document.path, document.since
+
+    def span_of(self, question: SearchQuestion) -> tuple[int | None, int | None]:
+        """Return the first and the last second whose captures a question means; None where there is no bound."""
+        moment = self._asked(question).moment
+        return moment.during[0] if moment.during is not None else None, moment.last
+
+    # -- hits of a page, and numbers of URLs -------------------------------------------------------------------------
+
+    def _page(self, asked: _Asked, question: SearchQuestion) -> _Page:
+        """Return the best version of each URL of a page: a URL counts once, however many versions it has.
+
+        Versions are fetched in order; where they are of too few URLs, more are fetched, without the URLs that are known
+        by then. The number doubles each time, so that some rounds do, whatever one URL has.
+        """
+        wanted = question.offset + question.limit
+        if wanted > MOST_HITS:
+            raise TooMany(f"hits beyond the {MOST_HITS:,}th are not listed; narrow the search")
+        by = {HitOrder.DATE: ("since", False), HitOrder.OLDEST: ("since", True), HitOrder.URL: ("rule_key", True)}
+        order, ascending = by.get(question.sort, ("", False))
+        if not asked.moment.ever:  # a state has one version of a URL
+            matches = self._reader.best(asked.query, wanted, order, ascending=ascending)
+            return _Page(matches.total, matches.ranked[question.offset :], _Number(matches.total))
+        best: dict[int, Match] = {}
+        at_once, query, versions = max(wanted * _EACH_URL, _FEWEST), asked.query, None
+        while True:
+            clocks.check()
+            matches = self._reader.best(query, at_once, order, ascending=ascending)
+            versions = matches.total if versions is None else versions
+            for match in matches.ranked:
+                known = best.setdefault(match.place, match)
+                if match.value == known.value and match.since > known.since:
+                    best[match.place] = match  # of two that are as good, the newer one
+            is_all = len(matches.ranked) == matches.total
+            if len(best) >= wanted or is_all:
+                break
+            query = asked.make.but(asked.query, asked.make.places(best))
+            at_once *= 2
+        urls = _Number(len(best), places=frozenset(best)) if is_all else None
+        return _Page(versions, list(best.values())[question.offset : wanted], urls)
+
+    def _count_urls(self, asked: _Asked, versions: int) -> _Number:
+        """Return the number of URLs that a question finds. `versions` is the number of their versions."""
+        if not asked.moment.ever:
+            return _Number(versions)
+        places, about = self._places_of(asked.query, versions)
+        return _Number(about, is_exact=False) if places is None else _Number(len(places), places=places)
+
+    def _places_of(self, query: Query, versions: int) -> tuple[set[int] | None, int]:
+        """Return the places of the versions of a query, or None and about their number where they are many."""
+        if versions <= _ONE_BY_ONE:
+            places = self._reader.places_of(query, versions)
+            if len(places) <= MOST_EXACT:
+                return places, len(places)
+        about = self._reader.count_places(query)
+        clocks.check()
+        if about > MOST_EXACT + MOST_EXACT // 10:
+            return None, about
+        some = self._reader.places(query, MOST_EXACT)
+        return some, max(about, MOST_EXACT + 1) if some is None else len(some)
+
+    def _count_present(self, asked: _Asked, total: _Number) -> tuple[int | None, bool]:
+        """Return how many of the URLs that are found have a hit at present, and whether that is exact."""
+        if not asked.moment.ever:
+            return None, True
+        if not total.number:
+            return 0, True
+        present = asked.of_state(Moment())
+        in_all = self._reader.count(present)
+        if asked.is_all_of_time or not in_all:  # what is at present is among all versions
+            return in_all, True
+        make = asked.make
+        if total.places is not None:
+            return self._reader.count(make.all(present, make.places(total.places))), True
+        about = total.number
+        present_places, _ = self._places_of(present, in_all)
+        if present_places is not None:
+            both = self._reader.places(make.all(asked.query, make.places(present_places)), MOST_EXACT)
+            return len(both or ()), True
+        either = self._reader.count_places(make.any(asked.query, present))
+        return min(max(about + in_all - either, 0), in_all, about), False
+
+    def facets(self, question: SearchQuestion) -> dict[str, list[tuple[str, int]]]:
+        """Return the most frequent values of each facet, with the number of URLs that have it; years last.
+
+        A URL counts for each value that one of its versions has, and in each year in which one was captured, so the
+        sums may exceed the total. Of many versions the numbers are some per cent more or less. Of one state a URL
+        counts in each year of which a snapshot has it as it is.
         """
         asked = self._asked(question)
-        terms = {
-            name: {"terms": {"field": name, "size": MOST_VALUES}}
-            for name in ("kind", "domain", "language", "publication", "extension")
-        }
-        wanted = terms | {"total": {"value_count": {"field": "since"}}}
-        aggregates = self._reader.aggregate(asked.query, wanted)
-        facets = {
-            name: [
-                (str(bucket["key"]), int(bucket["doc_count"]))
-                for bucket in aggregates[name]["buckets"]
-                if bucket["key"]
-            ]
-            for name in terms
-        }
+        versions = self._reader.count(asked.query)
+        facets = {name: self._facet(asked, name, versions) for name in _FACETS}
         if self._reader.frequency("mark", RESOURCE):
-            roles = self._by_role(question, asked.role, int(aggregates["total"]["value"]))
+            roles = self._by_role(question, asked, versions)
             facets["role"] = [(str(role), count) for role, count in roles if count]
+        facets["year"] = sorted(self._years(asked) if asked.moment.ever else self._years_of_state(asked))
+        return facets
+
+    def _years(self, asked: _Asked) -> Iterator[tuple[str, int]]:
+        """Yield the years with the number of URLs that `during:` finds in each, the last ones if they are many."""
+        earliest = self._reader.aggregate(asked.query, {"first": {"min": {"field": "captured"}}})["first"]["value"]
+        latest = self._reader.last_capture()
+        if earliest is None or latest is None:
+            return
+        first, last = from_epoch(earliest).year, from_epoch(latest).year
+        for year in range(max(first, last - _MOST_YEARS + 1), last + 1):
+            clocks.check()
+            begin, end = parse_span(f"{year:04}")
+            if asked.moment.during is not None:
+                begin, end = max(begin, asked.moment.during[0]), min(end, asked.moment.during[1])
+            if begin >= end:
+                continue
+            query = asked.in_parts(Moment(ever=True, during=(begin, end)))
+            about = self._reader.count_places(query)
+            if 0 < about <= MOST_EXACT:
+                places = self._reader.places(query, MOST_EXACT)
+                about = about if places is None else len(places)
+            if about:
+                yield str(year), about
+
+    def _years_of_state(self, asked: _Asked) -> Iterator[tuple[str, int]]:
+        """Yield the years with the number of URLs of a state that some snapshot of the year has as they are in it."""
         years: dict[str, int] = defaultdict(int)
         self._know_all_snapshots()
         for domain, begun, ended in asked.spans():
@@ -375,23 +568,57 @@ class Searcher:
             for year, seqs in of_year.items():
                 clocks.check()
                 years[str(year)] += _up_to(begun, max(seqs)) - _up_to(ended, min(seqs))
-        facets["year"] = sorted((year, count) for year, count in years.items() if count)
-        return facets
+        return ((year, count) for year, count in years.items() if count)
 
-    def _by_role(self, question: SearchQuestion, asked: AskedRole, total: int) -> Iterator[tuple[AskedRole, int]]:
-        """Yield the number of hits by role. `total` is that of the role that was asked: no query counts it again."""
-        if asked is AskedRole.RESOURCE:
-            yield AskedRole.PAGE, self.count(replace(question, role=AskedRole.PAGE))
-            yield AskedRole.RESOURCE, total
-            return
-        resources = self.count(replace(question, role=AskedRole.RESOURCE))
-        pages = total if asked is AskedRole.PAGE else max(total - resources, 0)  # what shows may change meanwhile
-        yield AskedRole.PAGE, pages
-        yield AskedRole.RESOURCE, resources
+    def _facet(self, asked: _Asked, name: str, versions: int) -> list[tuple[str, int]]:
+        """Return the most frequent values of a field, with the number of URLs that have each."""
+        wanted: dict[str, object] = {"terms": {"field": name, "size": MOST_VALUES}}
+        if asked.moment.ever:
+            clocks.check()
+            of_places = {"terms": {"field": "place", "size": MOST_EXACT}}
+            is_few = versions <= MOST_EXACT
+            wanted["aggs"] = {"urls": of_places if is_few else {"cardinality": {"field": "place"}}}
+        counts = []
+        query = asked.query
+        if name == "publication" and self._view is not None and (several := self._view.of_several()):
+            of_several = asked.make.all(query, asked.make.terms("domain", several))
+            query = asked.make.but(query, asked.make.terms("domain", several))
+            counts = [*self._publications(asked, of_several)]
+        for bucket in self._reader.aggregate(query, {name: wanted})[name]["buckets"]:
+            number = bucket["doc_count"]
+            if asked.moment.ever:
+                number = len(bucket["urls"]["buckets"]) if is_few else round(bucket["urls"]["value"])
+            if bucket["key"]:
+                counts.append((str(bucket["key"]), int(number)))
+        sums: Counter[str] = Counter()
+        for value, count in counts:
+            sums[value] += count
+        return sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_VALUES]
+
+    def _publications(self, asked: _Asked, of_several: Query) -> Iterator[tuple[str, int]]:
+        """Yield publications with the number of URLs that a query has of each, on domains of several."""
+        for publication in [] if self._view is None else self._view.publications():
+            clocks.check()
+            query = asked.make.all(of_several, self._stored_by(asked.make, publication))
+            if versions := self._reader.count(query):
+                places, about = self._places_of(query, versions)
+                yield publication, about if places is None else len(places)
+
+    def _by_role(self, question: SearchQuestion, asked: _Asked, versions: int) -> Iterator[tuple[AskedRole, int]]:
+        """Yield the number of URLs by role. `versions` is that of the role that was asked: no query counts it again."""
+        for role in (AskedRole.PAGE, AskedRole.RESOURCE):
+            if asked.role is role:
+                yield role, self._count_urls(asked, versions).number if versions else 0
+            else:
+                yield role, self.count(replace(question, role=role))
 
     def by_snapshot(self, question: SearchQuestion) -> list[SnapshotHits]:
         """Return the snapshots that have hits, newest first, with their numbers; the first ones with some hits."""
-        asked = self._asked(replace(question, all_versions=True))
+        if question.at is not None:
+            raise BadCondition("one state is asked for: its hits are in no other snapshot")
+        asked = self._asked(replace(question, present=False))
+        if not asked.moment.ever:
+            asked = self._asked(question, Moment(ever=True))
         counts: list[tuple[SourceSnapshot, int]] = []
         self._know_all_snapshots()
         for domain, begun, ended in asked.spans():
@@ -406,50 +633,91 @@ class Searcher:
         for at, (snapshot, count) in enumerate(shown):
             hits: tuple[Hit, ...] = ()
             if at < _GROUPS:
-                tag = CommitTag.parse(snapshot.tag)
-                hits = self.ask(replace(question, at=tag, all_versions=False, limit=_OF_EACH, offset=0)).hits
+                hits = self._hits_in(replace(question, limit=_OF_EACH, offset=0), asked.moment, snapshot)
             groups.append(SnapshotHits(snapshot.tag, count, hits))
         return groups
 
     # -- the question ------------------------------------------------------------------------------------------------
 
-    def _asked(self, question: SearchQuestion) -> _Asked:
+    def _asked(self, question: SearchQuestion, moment: Moment | None = None, within: str = "") -> _Asked:
+        """Return a question as queries; of the states of a `moment` instead of its own, or of a domain alone."""
         if not self._reader.is_current:
             self._reader = generations.opened(self._archive)
             self._known_snapshots.clear()
-        expression = parse_search(question.words)
-        moment = self._moment(question)
-        shown = Shown() if self._view is None else self._view.shown(moment)
-        make = Translator(self._reader.schema, exact=question.exact, of_all=shown.is_all)
-        unasked = AskedRole.ANY if asks_for_a_role(expression) else AskedRole.PAGE
+        parsed = parse_whole_search(question.words)
+        moment = moment or self._moment(question, parsed)
+        is_all = self._view is None or self._view.shown(replace(moment, during=None)).is_all
+        of_collection = self._collections.query
+        make = Translator(self._reader.schema, exact=question.exact, of_all=is_all, of_collection=of_collection)
+        unasked = AskedRole.ANY if asks_for_a_role(parsed.expression) else AskedRole.PAGE
         role = role_of(question.role) if question.role else unasked
         if role is AskedRole.PAGE and not self._reader.frequency("mark", RESOURCE):
             role = AskedRole.ANY  # there is nothing to leave out
         of_role = make.role(role)
-        narrowed = [make.query(expression), *self._narrowing(make, question)]
+        narrowed = [make.query(parsed.expression), *self._narrowing(make, question)]
         narrowed += [] if role is AskedRole.ANY else [of_role]
-        filter_ = Filter(make, shown, has_forms=self._reader.frequency("mark", SHOWN) > 0)
+        if within:
+            narrowed.append(make.term("domain", within))
+        parts = [*self._parts_of(make, question)]
+
+        def of_state(state: Moment) -> Query:
+            return self._in_state(make, make.all(*narrowed), state)
+
+        present = self._places_at_present(of_state(Moment())) if question.past else ()
+
+        def in_parts(state: Moment) -> Query:
+            query = self._in_state(make, make.all(*narrowed, *parts), state)
+            return make.but(query, make.places(present)) if present else query
+
+        visible = self._in_state(make, of_role, moment)
+        is_all_of_time = moment == Moment(ever=True) and not parts and not present
         return _Asked(
-            self._reader,
-            expression,
-            filter_.applied(make.all(*narrowed), moment),
-            filter_.applied(of_role, moment),
-            moment,
-            role,
-        )
+            self._reader, make, parsed.expression, in_parts(moment), visible, of_state, in_parts, moment, role,
+            is_all_of_time,
+        )  # fmt: skip
+
+    def _places_at_present(self, query: Query) -> Collection[int]:
+        """Return the places of the hits of the present. Raises TooMany if they are too many to leave out."""
+        places, about = self._places_of(query, self._reader.count(query))
+        if places is None:
+            raise TooMany(f"about {about:,} pages fit at present, too many to leave out; narrow the search")
+        return places
+
+    def _in_state(self, make: Translator, query: Query, moment: Moment) -> Query:
+        """Return a query of the documents of another one that are in some state, and may be seen."""
+        shown = Shown() if self._view is None else self._view.shown(replace(moment, during=None))
+        if moment.during is not None:
+            ever = shown if self._view is None else self._view.shown(Moment(ever=True))
+            shown = replace(shown, captured=self._times.within(self._reader, moment.during, ever))
+        return Filter(make, shown, has_forms=self._reader.frequency("mark", SHOWN) > 0).applied(query, moment)
 
     def _narrowing(self, make: Translator, question: SearchQuestion) -> Iterator[Query]:
         unwanted = [make.term("mark", SNAPSHOT)]
         if not question.error_pages:
             unwanted.append(make.term("mark", ERROR_PAGE))
         yield make.but(Query.all_query(), *unwanted)
-        for name, value in (("domain", question.domain), ("publication", question.publication)):
-            if value:
-                yield make.term(name, value.lower() if name == "domain" else value)
+        if question.domain:
+            yield make.term("domain", question.domain.lower())
+        if question.publication:
+            yield self._stored_by(make, question.publication)
+        if question.collection:
+            yield make.query(CollectionCondition(question.collection))
         if question.type:
-            yield make.query(parse_search(f"type:{question.type}"))
+            yield make.query(parse_condition("type", question.type))
         if question.language:
-            yield make.query(parse_search(f"lang:{question.language}"))
+            yield make.query(parse_condition("lang", question.language))
+        for name, value in (("site", question.site), ("after", question.after), ("before", question.before)):
+            if value:
+                yield make.query(parse_condition(name, value))
+
+    def _stored_by(self, make: Translator, publication: str) -> Query:
+        """Return the query of what a publication stored, as far as the asker may see the crawl that did it."""
+        if self._view is None:
+            return make.term("publication", publication)
+        return self._view.stored_by(make, publication)
+
+    def _parts_of(self, make: Translator, question: SearchQuestion) -> Iterator[Query]:
+        """Yield what narrows a question to some snapshots."""
         if isinstance(question.at, CommitTag):
             yield make.term("domain", question.at.domain)
         if question.record:
@@ -457,9 +725,7 @@ class Searcher:
 
     @staticmethod
     def _contained(make: Translator, domain: str, seq: int) -> Query:
-        return make.all(
-            make.term("domain", domain), make.number("since", None, seq), make.number("until", seq + 1, None)
-        )
+        return make.all(make.term("domain", domain), make.contained(seq))
 
     def _parts(self, record_id: str) -> Iterator[tuple[str, int]]:
         """Yield domain and snapshot of each part of a record. Raises NotFound, also for one that is not released."""
@@ -473,10 +739,20 @@ class Searcher:
         for part in record.parts:
             yield part.tag.domain, int(part.tag.crawl_time.timestamp())
 
-    def _moment(self, question: SearchQuestion) -> Moment:
-        given = [question.at is not None, bool(question.record), question.all_versions]
-        if sum(given) > 1:
-            raise BadCondition("one state, a record, or all versions: give one of them")
+    def _moment(self, question: SearchQuestion, parsed: ParsedSearch) -> Moment:
+        during = parsed.during
+        if question.during:
+            if during is not None:
+                raise BadCondition("during: is given twice, in the words and beside them")
+            during = parse_span(question.during)
+        is_present = question.present or parsed.is_present
+        states = [question.at is not None, parsed.at is not None, is_present]
+        if sum([*states, during is not None or bool(question.record)]) > 1:
+            raise BadCondition("the present, one state, a record, or a span of time: give one of them")
+        if question.past and any(states):
+            raise BadCondition("only in earlier versions, the present, or one state: give one of them")
+        if during is not None:
+            return Moment(ever=True, during=during)
         if isinstance(question.at, CommitTag):
             tag = question.at
             if str(tag) not in {snapshot.tag for snapshot in self._snapshots(tag.domain)}:
@@ -484,16 +760,50 @@ class Searcher:
             return Moment(int(tag.crawl_time.timestamp()))
         if question.at is not None:
             return Moment(int(question.at.timestamp()))
-        return Moment(ever=question.all_versions or bool(question.record))
+        if parsed.at is not None:
+            return Moment(parsed.at)
+        return Moment(ever=not is_present)
 
     # -- hits --------------------------------------------------------------------------------------------------------
 
-    def _hits(self, stack: ExitStack, asked: _Asked, page: HitPage) -> Iterator[Hit]:
+    def _hits(self, stack: ExitStack, asked: _Asked, matches: Sequence[Match]) -> Iterator[Hit]:
         spans = stack.enter_context(PathSpans(self._archive.database))
+        with_words = self._with_words(asked, matches)
+        page = self._reader.page(len(matches), [match.address for match in matches])
         for document in page.with_text():
-            yield self._hit(asked, document, spans.of(document.path), with_text=True)
+            words = with_words.get(place_of(document.path))
+            yield self._hit(asked, document, spans.of(document.path), words, with_text=True)
 
-    def _hit(self, asked: _Asked, document: IndexedDocument, spans: Sequence[PathSpan], *, with_text: bool) -> Hit:
+    def _hits_in(self, question: SearchQuestion, moment: Moment, snapshot: SourceSnapshot) -> tuple[Hit, ...]:
+        """Return some hits that a snapshot has."""
+        asked = self._asked(question, replace(moment, seq=snapshot.seq, ever=False), snapshot.domain)
+        with ExitStack() as stack:
+            return tuple(self._hits(stack, asked, self._page(asked, question).matches))
+
+    def _with_words(self, asked: _Asked, matches: Sequence[Match]) -> dict[int, _WithWords]:
+        """Return, for the URLs of a page, how many versions have the words, the first and the last of them."""
+        if not matches:
+            return {}
+        make, places = asked.make, [match.place for match in matches]
+        ends = {"first": {"min": {"field": "since"}}, "last": {"max": {"field": "until"}}}
+        wanted = {"place": {"terms": {"field": "place", "size": len(places)}, "aggs": ends}}
+        query = make.all(asked.of_state(Moment(ever=True)), make.places(places))
+        return {
+            int(bucket["key"]): _WithWords(
+                int(bucket["doc_count"]), int(bucket["first"]["value"]), int(bucket["last"]["value"])
+            )
+            for bucket in self._reader.aggregate(query, wanted)["place"]["buckets"]
+        }
+
+    def _hit(
+        self,
+        asked: _Asked,
+        document: IndexedDocument,
+        spans: Sequence[PathSpan],
+        words: _WithWords | None,
+        *,
+        with_text: bool,
+    ) -> Hit:
         clocks.check()
         versions = [VersionSpan(document.path, span.blob, span.since, span.until, span.stored) for span in spans]
         own_version = next((version for version in versions if version.first == document.since), None)
@@ -501,21 +811,53 @@ class Searcher:
         if not own and own_version is not None:  # a reader whom a rule names sees it before its closure ends
             own = self._seqs(document.domain, own_version, Standing.CLOSED)
         own = own or [document.since]
-        upper = asked.moment.seq
-        shown = [seq for seq in own if upper is None or seq <= upper] or own
-        every = sorted({seq for version in versions for seq in self._seqs(document.domain, version)}) or own
+        upper = asked.moment.last
+        shown = [seq for seq in own if upper is None or seq <= upper] or own[:1]
+        every = self._ends(document.domain, versions) or own
+        with_words = own
+        if words is not None:
+            having = (version for version in versions if words.first <= version.first)
+            having_them = [version for version in having if min(version.last, CURRENT) <= words.last]
+            with_words = self._ends(document.domain, having_them) or own
         text, piece = document.extracted, Snippet()
         if with_text:
             root: Callable[[str], str] = lambda word: stem(word, text.language) if text.language in STEMMERS else ""  # noqa: E731
             piece = snippet(text.body or text.description, wanted(asked.expression, root))
-        at, since, until, first, last = (
-            format_time(from_epoch(seq)) for seq in (shown[-1], own[0], own[-1], every[0], every[-1])
+        at, since, until, first, last, words_from, words_to = (
+            format_time(from_epoch(seq))
+            for seq in (shown[-1], own[0], own[-1], every[0], every[-1], with_words[0], with_words[-1])
         )
         role = RESOURCE_ROLE if document.is_resource else PAGE_ROLE
+        number = 1 if words is None else words.versions
+        publication = document.publication
+        if self._view is not None and own_version is not None:
+            publication = self._view.publication_of(document.domain, own_version)
         return Hit(
             document.url, document.path, f"{at}@{document.domain}", document.title, document.mime_type, text.language,
-            document.size, document.status, document.publication, role, since, until, first, last, piece,
+            document.size, document.status, publication, role, since, until, first, last, words_from, words_to,
+            number, max(number, self._count_between(document.domain, versions, with_words)), piece,
         )  # fmt: skip
+
+    def _count_between(self, domain: str, versions: Sequence[VersionSpan], ends: Sequence[int]) -> int:
+        """Return how many of some versions a snapshot has from the first to the last of some, as the asker sees it."""
+        first, last = ends[0], ends[-1]
+        near = [version for version in versions if version.first <= last and version.last > first]
+        if self._view is None:
+            return len(near)
+        snapshots = self._view.snapshots(domain)
+        seqs = [snapshot.seq for snapshot in snapshots]
+        number = 0
+        for version in near:
+            begin = bisect_left(seqs, max(first, version.first))
+            end = bisect_left(seqs, min(last + 1, version.last))
+            number += any(self._view.has(snapshot, domain, version) for snapshot in snapshots[begin:end])
+        return number
+
+    def _ends(self, domain: str, versions: Sequence[VersionSpan]) -> list[int]:
+        """Return the first and the last snapshot that has one of some versions, which are in order; none without."""
+        firsts = next((seqs for version in versions if (seqs := self._seqs(domain, version))), [])
+        lasts = next((seqs for version in reversed(versions) if (seqs := self._seqs(domain, version))), [])
+        return [firsts[0], lasts[-1]] if firsts and lasts else []
 
     def _seqs(self, domain: str, version: VersionSpan, standing: Standing = Standing.OPEN) -> list[int]:
         """Return the snapshots of a standing, to the asker, that have a version, oldest first."""
@@ -548,21 +890,51 @@ class Searcher:
 
 
 @dataclass(frozen=True, slots=True)
+class _Number:
+    """A number of URLs, and their places if they were looked at."""
+
+    number: int
+    is_exact: bool = True
+    places: Collection[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _WithWords:
+    """The versions of a URL that have the words: how many, where the first begins and the last ends."""
+
+    versions: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The best versions of the URLs of a page, the number of all versions, and that of all URLs if it is known."""
+
+    versions: int
+    matches: list[Match]
+    urls: _Number | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question as a query of the index; `visible` is that of all documents that might be found."""
+    """A question as queries of the index.
+
+    `query` is that of the versions that are found, `visible` that of all that might be. `of_state` makes that of the
+    words in other states, `in_parts` as well, in the snapshots of the question's record. `is_all_of_time`: no span of
+    time and no record narrows the states.
+    """
 
     reader: IndexReader
+    make: Translator
     expression: Expression
     query: Query
     visible: Query
+    of_state: Callable[[Moment], Query]
+    in_parts: Callable[[Moment], Query]
     moment: Moment
     role: AskedRole
-
-    def page(self, question: SearchQuestion) -> HitPage:
-        """Return the documents of the question's page."""
-        by = {HitOrder.DATE: ("since", False), HitOrder.OLDEST: ("since", True), HitOrder.URL: ("rule_key", True)}
-        order, ascending = by.get(question.sort, ("", False))
-        return self.reader.documents(self.query, question.limit, question.offset, order, ascending=ascending)
+    is_all_of_time: bool
 
     def spans(self) -> Iterator[tuple[str, list[tuple[int, int]], list[tuple[int, int]]]]:
         """Yield for each domain the moments at which hits began and ended, each with their number."""

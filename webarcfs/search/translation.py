@@ -19,8 +19,9 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tantivy import FieldType, Occur, Query, Schema
 
@@ -29,6 +30,7 @@ from webarcfs.access.access_rules import (
     Access,
     AccessRule,
     AccessRules,
+    Open,
     Saw,
     Standing,
     VersionSpan,
@@ -39,6 +41,8 @@ from webarcfs.access.access_rules import (
 from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.index import database
+from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.system import clocks
 from webarcfs.search.index import FIELDS, STEMMERS, STEMS, stem, stem_term
 from webarcfs.search.query_language import (
     After,
@@ -46,6 +50,7 @@ from webarcfs.search.query_language import (
     Any,
     AskedRole,
     Before,
+    CollectionCondition,
     DocumentPart,
     Expression,
     Language,
@@ -55,7 +60,7 @@ from webarcfs.search.query_language import (
     TypeCondition,
     Words,
 )
-from webarcfs.search.words import CURRENT, KINDS, RESOURCE, began, ended, key, span
+from webarcfs.search.words import CURRENT, KINDS, LATER_PART, RESOURCE, WORDLESS, began, ended, key, span
 from webarcfs.search.words import shown as shown_mark
 
 # == translation ======================================================================================================
@@ -80,15 +85,22 @@ class Translator:
     """Makes queries for one index. `languages` are those in which other forms of words are searched."""
 
     def __init__(
-        self, schema: Schema, languages: Iterable[str] = STEMMERS, *, exact: bool = False, of_all: bool = True
+        self,
+        schema: Schema,
+        languages: Iterable[str] = STEMMERS,
+        *,
+        exact: bool = False,
+        of_all: bool = True,
+        of_collection: Callable[[Translator, str], Query] = lambda _, __: Query.empty_query(),
     ) -> None:
         """With `exact`, only the words as they are written are found.
 
         Without `of_all`, a document's score comes from itself alone: which words it has, and in which parts. The usual
         one (BM25) depends on how frequent the words are in all documents, and how long these are; also in those that
-        the asker may not see, which the order would show.
+        the asker may not see, which the order would show. `of_collection` returns the query of a collection.
         """
         self._schema = schema
+        self._of_collection = of_collection
         self._of_all = of_all
         self._languages = () if exact else tuple(languages)
 
@@ -105,6 +117,8 @@ class Translator:
                 return self.term("language", code)
             case RoleCondition(role):
                 return self.role(role)
+            case CollectionCondition(name):
+                return self._of_collection(self, name)
             case Before(time):
                 return self.number("since", None, int(time.timestamp()) - 1)
             case After(time):
@@ -125,12 +139,16 @@ class Translator:
 
     def _words(self, words: Words) -> Query:
         parts = list(_WEIGHTS) if words.part is DocumentPart.ANYWHERE else [words.part]
-        queries = [
-            Query.boost_query(self._scored(self._in_field(FIELDS[part], words)), _WEIGHTS[part]) for part in parts
-        ]
+        queries = [Query.boost_query(self._in_part(words, part), _WEIGHTS[part]) for part in parts]
         if words.natural and words.part in (DocumentPart.ANYWHERE, DocumentPart.TEXT):
             queries += [Query.boost_query(self._scored(query), _STEM_WEIGHT) for query in self._other_forms(words)]
         return queries[0] if len(queries) == 1 else self.any(*queries)
+
+    def _in_part(self, words: Words, part: DocumentPart) -> Query:
+        """Return the query of words in one part. An address counts for `anywhere` where there are no other words."""
+        query = self._scored(self._in_field(FIELDS[part], words))
+        is_address = part is DocumentPart.URL and words.part is DocumentPart.ANYWHERE
+        return self.all(query, self.term("mark", WORDLESS)) if is_address else query
 
     def _scored(self, query: Query) -> Query:
         return query if self._of_all else Query.const_score_query(query, 1.0)
@@ -191,9 +209,27 @@ class Translator:
             return self.any(*(self.term(field, value) for value in values))
         return Query.const_score_query(Query.term_set_query(self._schema, field, [*values]), 0.0)
 
+    def places(self, places: Iterable[int]) -> Query:
+        """Return the query of the versions at any of some places, without weight."""
+        numbers = [*places]
+        if not numbers:
+            return Query.empty_query()
+        return Query.const_score_query(Query.term_set_query(self._schema, "place", numbers), 0.0)
+
+    def urls(self, urls: Iterable[UrlKey]) -> Query:
+        """Return the query of the versions of some URLs, without weight."""
+        queries = [
+            self.prefix("rule_key", url.key) if url.is_beginning else self.term("rule_key", url.key) for url in urls
+        ]
+        return Query.const_score_query(self.any(*queries), 0.0)
+
     def prefix(self, field: str, value: str) -> Query:
         """Return the query of all terms that begin so."""
         return Query.fuzzy_term_query(self._schema, field, value, distance=0, prefix=True)
+
+    def contained(self, seq: int) -> Query:
+        """Return the query of what a snapshot has, whatever its domain."""
+        return self.all(self.number("since", None, seq), self.number("until", seq + 1, None))
 
     def number(self, field: str, least: int | None, most: int | None) -> Query:
         """Return the query of numbers from `least` to `most`, without weight."""
@@ -250,10 +286,60 @@ _STATES = 64
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A state of the archive: the present, that at a time (`seq`, seconds since 1970), or with `ever` all states."""
+    """A state of the archive: the present, that at a time (`seq`, seconds since 1970), or with `ever` all states.
+
+    With `during`, a span of time from the first second on, before the last, only versions that were captured in it:
+    stored, or met unchanged, by a crawl that the asker may see.
+    """
 
     seq: int | None = None
     ever: bool = False
+    during: tuple[int, int] | None = None
+
+    @property
+    def last(self) -> int | None:
+        """The last second of which it speaks; None if that is now."""
+        return self.during[1] - 1 if self.during is not None and self.seq is None else self.seq
+
+
+class UrlKey(NamedTuple):
+    """The key of a URL, as access rules have it, or the beginning of the keys of some."""
+
+    key: str
+    is_beginning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """All versions in the trees of some snapshots that lie in a span of time.
+
+    They are of `domains`, or with `are_others` of all but those. Of those that are there at some time of the span,
+    `marks` are not in these trees, nor are `runs` (as those of `Between`), and the `carried` ones, by their keys, were
+    not captured.
+    """
+
+    domains: tuple[str, ...]
+    are_others: bool
+    marks: tuple[str, ...]
+    runs: tuple[tuple[str, int, int, int], ...]
+    carried: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedWithin:
+    """The versions that were captured in a span of time: from `begin` on, before `end`, in seconds since 1970.
+
+    They are those that visible crawls stored in it, those in `trees`, and those with the keys `met`. Of some domains
+    and URLs, `asked_domains` and `asked_urls`, they are those with the keys `asked` alone.
+    """
+
+    begin: int
+    end: int
+    met: tuple[str, ...] = ()
+    trees: Trees | None = None
+    asked: tuple[str, ...] = ()
+    asked_domains: tuple[str, ...] = ()
+    asked_urls: tuple[UrlKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +379,8 @@ class SnapshotMemory:
     forms: dict[tuple[Standing, ...], tuple[str, ...]] = field(default_factory=dict)
     #: The times of all snapshots, in order, and the number of snapshots at each.
     times: tuple[list[int], Counter[int]] | None = None
+    #: All hidden snapshots.
+    hidden: dict[tuple[Standing, ...], Late] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +389,7 @@ class Shown:
 
     `others` are the times of the snapshots of all other domains, in order, in seconds since 1970. `shared` are domains
     whose versions are all named; `of_shared` has their snapshots. `rules` are those in force for the `reader` at `now`.
+    `captured` is what the crawls that they see captured in the span of time of the question; None without one.
     """
 
     snapshots: Mapping[str, Sequence[VisibleSnapshot]] = field(default_factory=dict)
@@ -310,6 +399,7 @@ class Shown:
     reader: str = ""
     remembered: SnapshotMemory = field(default_factory=SnapshotMemory, repr=False, compare=False)
     of_shared: Mapping[str, Sequence[VisibleSnapshot]] = field(default_factory=dict)
+    captured: CapturedWithin | None = None
 
     @property
     def is_all(self) -> bool:
@@ -329,6 +419,8 @@ class Filter:
     def applied(self, query: Query, moment: Moment) -> Query:
         """Return a query of the documents of another one that are in a state and may be seen."""
         shown, make = self._shown, self._make
+        if (moment.during is None) is not (shown.captured is None):
+            raise ValueError("what was captured in the span of time is to be given, and nothing without one")
         seen = self._state(query, moment, (Standing.OPEN,))
         named = self._decided(
             [rule for rule in shown.rules if rule.access is Access.ALLOW and rule.user == shown.reader]
@@ -348,8 +440,66 @@ class Filter:
             keys = make.terms("key", [key for named in shared for key in named.keys])
             in_state = make.but(in_state, make.terms("domain", [named.domain for named in shared]))
             in_state = make.any(in_state, make.all(query, keys))
+        if shown_captures := self._shown.captured:
+            in_state = make.all(in_state, self._captured(shown_captures, visible))
         forms = self._hidden_forms(visible)
         return make.but(in_state, make.terms("mark", forms)) if forms else in_state
+
+    def _captured(self, captured: CapturedWithin, visible: tuple[Standing, ...]) -> Query:
+        """Return the query of what was captured in the span of time."""
+        make, hidden = self._make, self._hidden(visible)
+        unwanted = [make.term("mark", LATER_PART)]
+        if hidden.spans is None:
+            unwanted.append(make.terms("mark", [began(*snapshot) for snapshot in hidden.snapshots]))
+        else:
+            unwanted += [make.number("since", *bounds) for bounds in hidden.spans]
+        query = make.but(make.number("captured", captured.begin, captured.end - 1), *unwanted)
+        if captured.trees is not None:
+            query = make.any(query, self._in_trees(captured, captured.trees))
+        if captured.met:
+            query = make.any(query, make.terms("key", captured.met))
+        apart = [make.terms("domain", captured.asked_domains)] if captured.asked_domains else []
+        apart += [make.urls(captured.asked_urls)] if captured.asked_urls else []
+        query = make.but(query, *apart)
+        if captured.asked:
+            query = make.any(query, make.terms("key", captured.asked))
+        return Query.const_score_query(query, 0.0)
+
+    def _in_trees(self, captured: CapturedWithin, trees: Trees) -> Query:
+        make = self._make
+        there = make.all(
+            make.number("since", None, captured.end - 1),
+            make.number("until", captured.begin + 1, None),
+        )
+        unwanted = [self._run(*run) for run in trees.runs]
+        domains = make.terms("domain", trees.domains)
+        if not trees.are_others:
+            there = make.all(there, domains)
+        elif trees.domains:
+            unwanted.append(domains)
+        unwanted += [make.terms("mark", trees.marks)] if trees.marks else []
+        unwanted += [make.terms("key", trees.carried)] if trees.carried else []
+        return make.but(there, *unwanted)
+
+    def _run(self, domain: str, begin: int, end: int, following: int) -> Query:
+        """Return the query of the versions that only a run of snapshots has."""
+        make = self._make
+        return make.all(
+            make.term("domain", domain), make.number("since", begin, end), make.number("until", None, following)
+        )
+
+    def _hidden(self, visible: tuple[Standing, ...]) -> Late:
+        """Return all hidden snapshots."""
+        remembered = self._shown.remembered.hidden
+        if visible not in remembered:
+            hidden = [
+                (domain, snapshot.seq)
+                for domain, snapshots in self._shown.snapshots.items()
+                for snapshot in snapshots
+                if snapshot.standing not in visible
+            ]
+            remembered[visible] = Late(tuple(hidden), self._spans(Counter(seq for _, seq in hidden)))
+        return remembered[visible]
 
     def _hidden_forms(self, visible: tuple[Standing, ...]) -> tuple[str, ...]:
         if not self._has_forms:
@@ -431,12 +581,7 @@ class Filter:
     def _ever(self, query: Query, visible: tuple[Standing, ...]) -> Query:
         make = self._make
         late, between = self._late(CURRENT - 1, visible), self._between(visible)
-        unwanted = [
-            make.all(
-                make.term("domain", domain), make.number("since", begin, end), make.number("until", None, following)
-            )
-            for domain, begin, end, following in between.runs
-        ]
+        unwanted = [self._run(*run) for run in between.runs]
         marks = [*between.marks]
         if late.spans is None:
             marks += [began(*snapshot) for snapshot in late.snapshots]
@@ -536,6 +681,8 @@ class _Known:
     named: OrderedDict[Moment, tuple[Named, ...]] = field(default_factory=OrderedDict)
     shown: dict[tuple[Moment, tuple[AccessRule, ...]], Shown] = field(default_factory=dict)
     remembered: SnapshotMemory = field(default_factory=SnapshotMemory)
+    #: Of domains with several publications: the keys of versions by the publication that stored them, to the reader.
+    stored_by: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     @property
     def ends(self) -> float:
@@ -591,10 +738,53 @@ class ReadersView:
         """Return the snapshots of a domain of a standing, oldest first."""
         return [snapshot for snapshot in self._current().snapshots.get(domain, []) if snapshot.standing is standing]
 
+    def is_open(self, url: str, time: int) -> bool:
+        """Return whether the access rules let the reader see a capture of a URL at a time, in seconds since 1970."""
+        return isinstance(self._gate.with_rules(Open(time), url, from_epoch(time)), Open)
+
     def has(self, snapshot: VisibleSnapshot, domain: str, version: VersionSpan) -> bool:
         """Return whether a snapshot of a domain contains a version, as its publication saw it."""
         is_there = version.first <= snapshot.seq < version.last
         return is_there and (not snapshot.seen or self._saw(domain)(snapshot, version))
+
+    # -- publications ------------------------------------------------------------------------------------------------
+
+    def of_several(self) -> tuple[str, ...]:
+        """Return the domains of several publications of which something is hidden.
+
+        There the index may name a publication that the reader does not know: one whose hidden crawl stored a version.
+        """
+        snapshots = self._current().snapshots
+        return tuple(
+            sorted(domain for domain, known in snapshots.items() if not _is_open(known) and _is_of_several(known))
+        )
+
+    def publication_of(self, domain: str, version: VersionSpan) -> str:
+        """Return the publication that stored a version, to the reader (`access_rules.publication_of`)."""
+        return access_rules.publication_of(self._current().snapshots.get(domain, []), version, self._saw(domain))
+
+    def stored_by(self, make: Translator, publication: str) -> Query:
+        """Return the query of the versions that a publication stored, to the reader."""
+        own, several = make.term("publication", publication), self.of_several()
+        if not several:
+            return own
+        keys = [name for domain in several for name in self._by_publication(domain).get(publication, ())]
+        return make.any(make.but(own, make.terms("domain", several)), make.terms("key", keys))
+
+    def publications(self) -> list[str]:
+        """Return the publications that stored versions of the domains of several, to the reader."""
+        return sorted({name for domain in self.of_several() for name in self._by_publication(domain) if name})
+
+    def _by_publication(self, domain: str) -> dict[str, list[str]]:
+        known = self._current().stored_by
+        if domain not in known:
+            keys: dict[str, list[str]] = {}
+            for held in database.versions_of(self._gate.archive.database, domain):
+                clocks.check()
+                version = VersionSpan(held.path, held.blob, held.first, held.last, held.stored)
+                keys.setdefault(self.publication_of(domain, version), []).append(key(held.path, held.first))
+            known[domain] = keys
+        return known[domain]
 
     def _saw(self, domain: str) -> Saw:
         known = self._known

@@ -13,6 +13,7 @@ found.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -48,6 +49,13 @@ KINDS = frozenset({*_KINDS.values(), *_FAMILIES.values(), "other"})
 def kind_of(mime_type: str) -> str:
     """Return the kind of a MIME type: html, pdf, image, text, …; `other` for one that is in no kind."""
     return _KINDS.get(mime_type) or _FAMILIES.get(mime_type.partition("/")[0], "other")
+
+
+def extension_of(url: str) -> str:
+    """Return the extension of a URL's file, in lower case; empty without one."""
+    name = url.partition("?")[0].rpartition("/")[2]
+    dot, end = name.rpartition(".")[1:]
+    return end.lower() if dot and 0 < len(end) <= 10 else ""
 
 
 # == words, pure ======================================================================================================
@@ -187,7 +195,8 @@ class IndexedDocument:
     Both are seconds since 1970. `path` is `/<domain>/…`, `publication` that whose crawl stored it, `blob` git's id of
     the body, `size` its bytes. `captured` is the time at which the server answered, in seconds. `is_resource`: only
     pages of other hosts needed it. `shown_in` is the snapshot whose crawl recorded what a browser showed of it, whose
-    words are among those of the text; 0 without that.
+    words are among those of the text; 0 without that. `is_later_part`: it was stored before `since`, and a snapshot in
+    between has something else at its path; `from_bytes` leaves it out.
     """
 
     url: str
@@ -204,6 +213,7 @@ class IndexedDocument:
     blob: str
     is_resource: bool = False
     shown_in: int = 0
+    is_later_part: bool = False
     extracted: Extracted = field(default_factory=Extracted)
 
     @property
@@ -214,9 +224,7 @@ class IndexedDocument:
     @property
     def extension(self) -> str:
         """The extension of the URL's file, in lower case; empty without one."""
-        name = self.url.partition("?")[0].rpartition("/")[2]
-        dot, end = name.rpartition(".")[1:]
-        return end.lower() if dot and 0 < len(end) <= 10 else ""
+        return extension_of(self.url)
 
     def sites(self) -> Iterator[str]:
         """Yield the names for which `site:` finds it: its host, hosts above, and its folders."""
@@ -281,6 +289,11 @@ def key(path: str, since: int) -> str:
     return f"{path}{_SEPARATOR}{since}"
 
 
+def place_of(path: str) -> int:
+    """Return the number by which the versions at a path are counted as one: 63 bits of a digest."""
+    return int.from_bytes(hashlib.blake2b(path.encode("utf-8", "surrogateescape"), digest_size=8).digest()) >> 1
+
+
 def began(domain: str, seq: int) -> str:
     """Return the mark of versions that a snapshot was the first to contain."""
     return f"f{domain} {seq}"
@@ -309,20 +322,29 @@ def shown(domain: str, seq: int) -> str:
 #: The mark of error pages, of what only pages of other hosts needed, of what has words that a browser showed, and of a
 #: snapshot whose documents are all there.
 ERROR_PAGE, RESOURCE, SHOWN, SNAPSHOT = "error", "resource", "shown", "snapshot"
+#: The mark of versions that an import from before cut in two: their first part has the capture that stored them.
+LATER_PART = "later part"
+#: The mark of documents without a text and a title. Words are looked for in their addresses as well.
+WORDLESS = "wordless"
 
 
 def marks(document: IndexedDocument) -> Iterator[str]:
     """Yield the marks of a document."""
+    text = document.extracted
     yield began(document.domain, document.since)
     if document.until < CURRENT:
         yield ended(document.domain, document.until)
     yield span(document.domain, document.since, document.until)
     if document.status >= 400:  # HTTP's
         yield ERROR_PAGE
+    if document.is_later_part:
+        yield LATER_PART
     if document.is_resource:
         yield RESOURCE
     if document.shown_in:
         yield SHOWN
         yield shown(document.domain, document.shown_in)
-    if document.extracted.fault:
-        yield faulty(document.extracted.fault)
+    if not any((document.title, text.title, text.headings, text.description, text.body)):
+        yield WORDLESS
+    if text.fault:
+        yield faulty(text.fault)

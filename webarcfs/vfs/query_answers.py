@@ -4,8 +4,9 @@ A condition is checked on lookup, and answered on the first access to its links:
 answer up to `query_seconds` of `[mount]`. An answer belongs to one state of webarc.db, which its `Stamp` identifies,
 and never changes. Safe for any thread; a thread that needs a missing answer waits for it, and delays no other.
 
-A search is read on lookup, and answered on the first access to its links. An answer belongs to one state of the
-full-text index. Its libraries come with the extra `search`, and are loaded with the first search.
+A search is read on lookup, and answered on the first access to its links. It means the present; after `all:` every
+version, with one link a URL. An answer belongs to one state of the full-text index. Its libraries come with the extra
+`search`, and are loaded with the first search.
 
 What discarded records captured is left out by the mount: by domain, in queries and in searches. A domain of which
 something is discarded is read from a repository that has the other snapshots alone (`gate`). Safe for any thread.
@@ -395,6 +396,8 @@ def _inner(path: str) -> str:
 
 #: Most hits of an answer.
 _MOST = 20_000
+#: Before words that are searched in all versions.
+_ALL = "all:"
 
 
 class Searches(Queries):
@@ -414,17 +417,20 @@ class Searches(Queries):
         return self._with_discarded(Stamp(status.st_ino, status.st_size, status.st_mtime_ns, b""))
 
     def _checked(self, name: str) -> Look:
-        from webarcfs.search.query_language import parse_search  # noqa: PLC0415 # few mounts are searched
+        from webarcfs.search.query_language import parse_whole_search  # noqa: PLC0415 # few mounts are searched
 
         words = from_name(name)
-        parse_search(words)
-        return lambda: self._searched(words)
+        in_all = words.startswith(_ALL)
+        words = words.removeprefix(_ALL) if in_all else words
+        search = parse_whole_search(words)
+        says_states = search.during is not None or search.at is not None or search.is_present
+        return lambda: self._searched(words, present=not in_all and not says_states)
 
-    def _searched(self, words: str) -> Hits:
+    def _searched(self, words: str, *, present: bool) -> Hits:
         from webarcfs.search.searching import Searcher, SearchQuestion  # noqa: PLC0415 # of the extra `search`
 
         searcher = Searcher(self._archive, self._discarded.gate())
-        question = SearchQuestion(words=words, limit=_MOST)
+        question = SearchQuestion(words=words, present=present, limit=_MOST)
         if searcher.count(question) > _MOST:
-            raise TooMany(f"more than {_MOST:,} documents; narrow the search")
+            raise TooMany(f"more than {_MOST:,} URLs; narrow the search")
         return tuple(f"{tag}/{path[1:].partition('/')[2]}" for tag, path in searcher.places(question))

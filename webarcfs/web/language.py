@@ -134,6 +134,13 @@ def number(value: int, language: str) -> str:
 
 
 @lru_cache(maxsize=_KEPT)
+def per_cent(share: float, decimals: int, language: str) -> str:
+    """Return a share from 0 to 1 in per cent: `12.5 %`, `12,5 %`."""
+    pattern = f"#,##0.{'0' * decimals}" if decimals else "#,##0"
+    return f"{format_decimal(100 * share, pattern, locale=_FORMATS[language])} %"
+
+
+@lru_cache(maxsize=_KEPT)
 def size(value: int, language: str) -> str:
     """Return a size in bytes as people read it: `3.2 MB`."""
     amount, unit = float(value), 0

@@ -76,8 +76,8 @@ INLINE_SCRIPT_BYTES: Final = 2 * 1024 * 1024
 
 #: Time that means the present, where no time is asked for (seconds since 1970: the year 9999).
 NOW: Final = 253_402_300_799
-#: Snapshots of a calendar that are shown together; more are shown by years.
-CALENDAR_ENTRIES: Final = 500
+#: Snapshots on a page of the list of a calendar.
+CALENDAR_ROWS: Final = 100
 #: Links of a snapshot that are listed.
 LINKS: Final = 100_000
 #: Documents of a comparison that are listed.

@@ -82,7 +82,7 @@ class PageRenderer:
         self._files = {path.name: path.read_bytes() for path in static}
         self._digests = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
         self._environments: dict[str, Environment] = {}  # made when a page needs them: that takes a while
-        self._texts = {language: _texts(archive, language) for language in languages.LANGUAGES}
+        self._texts = {language: texts_of(archive, language) for language in languages.LANGUAGES}
 
     def render(
         self,
@@ -187,13 +187,13 @@ def _shown(rows: Iterable[object], *names: str) -> frozenset[str]:
 
 def _switched(path: str, query: str, language: str) -> str:
     """Return the page's own URL in another language; pages about archived URLs keep what follows as it is."""
-    if path.startswith(("/web/", "/diff/", "/side/", "/timemap/")):
+    if path.startswith(("/web/", "/cite/", "/diff/", "/side/", "/timemap/")):
         return ""
     pairs = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "lang"]
     return f"?{urlencode([*pairs, ('lang', language)])}"
 
 
-def _texts(archive: Archive | None, language: str) -> dict[str, str]:
+def texts_of(archive: Archive | None, language: str) -> dict[str, str]:
     """Return the archive's own texts in a language; a file with faults has none."""
     if archive is None:
         return {}

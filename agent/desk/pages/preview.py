@@ -27,7 +27,7 @@ from webarcfs.archive.model.errors import Damaged, NotFound, TookTooLong, UsageE
 from webarcfs.archive.system import clocks
 from webarcfs.room.pages import archived, frame, lists
 from webarcfs.room.replay.replay_url import FRAMES, Refused, Replay, TimeGate, parse
-from webarcfs.room.views import PageLink
+from webarcfs.room.views import Notice, PageLink
 from webarcfs.room.visit import Origins, Renderer, Visit
 
 
@@ -65,9 +65,19 @@ class _Preview:
                 template, values = "preview.html", _framed(self, values)
             case "missing.html":
                 template, values = "preview_note.html", self._missing(values["url"])
+            case "notice.html":
+                template, values = "preview_note.html", self._noticed(values)
             case "error.html":
                 template, values = "preview_note.html", _note(values["heading"], values["details"], self.record)
         return self.visit.renderer(template, values, self.visit)
+
+    def _noticed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the note on a page that the publication leaves out, or that is under embargo."""
+        if values["kind"] is Notice.CLOSED:
+            note = _note(words.msgid("This page is under embargo"), values["url"], self.record)
+        else:
+            note = self._missing(values["url"]) | {"text": words.msgid("This part was left out")}
+        return note | {"reason": values["reason"], "until": values["until"]}
 
     def _missing(self, url: str) -> dict[str, Any]:
         """Return the note on a page that the crawl does not have, with what its log has of the URL."""
@@ -97,9 +107,10 @@ def _note(text: str, url: str, record: str) -> dict[str, Any]:
     """Return the values of a note on a page that the snapshot does not have, or that leads out of it.
 
     `fate` has what the crawl's log has of the URL: its spelling, sentences, what to do. `unseen` is why the log has
-    nothing.
+    nothing. `reason` is why the publication leaves it out, `until` the end of its embargo.
     """
-    return {"text": text, "url": url, "record": record, "fate": (), "unseen": "", "patch": None}
+    note = {"text": text, "url": url, "record": record, "fate": (), "unseen": "", "patch": None}
+    return note | {"reason": "", "until": None}
 
 
 #: Seconds that the logs of a crawl and of its patches are read for a page.

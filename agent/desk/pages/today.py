@@ -24,7 +24,7 @@ from agent.desk.pages import jobs, snapshots
 from agent.desk.pages.snapshots import lines, open_tables
 from agent.desk.theme import words
 from agent.desk.views import Attention
-from agent.desk.visit import NO_STORE, DeskVisit
+from agent.desk.visit import DeskVisit
 from agent.maintenance.backups import MARK
 from agent.service import agent_status
 from agent.service.agent_status import disagreeing
@@ -145,6 +145,8 @@ def _overdue(folder: str) -> str:
 # == feed =============================================================================================================
 
 
+#: The program that has the feed keeps it, and asks each time whether it still holds.
+_FOR_ONE = "private, no-cache"
 _HELD = words.msgid("A job waits for an order: %(what)s")
 _WAITS = words.msgid("Waits for a release: %(what)s")
 _INCOMPLETE = words.msgid("It did not get all: %(what)s")
@@ -189,7 +191,10 @@ def change(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 
 def read(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
-    """Return the feed to who has an address. Raises NotFound for any other: nobody reads it by a session."""
+    """Return the feed to who has an address. Raises NotFound for any other: nobody reads it by a session.
+
+    It does not name its own address, which is a secret, and which programs pass on with what they read.
+    """
     if not login.is_of(visit.person, path_params["feed"]):
         raise NotFound("there is no such page")
     base, text = visit.base, visit.desk.look_up(visit.language)
@@ -202,7 +207,9 @@ def read(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         about.link(
             about.add_entry(feed, f"{base}/feed#{entry.mark}", what, entry.since), f"{base}{entry.href}", "alternate"
         )
-    return Response(about.written(feed), headers=dict(NO_STORE), media_type=about.KIND)
+    digest = hashlib.sha256(about.written(feed)).digest()
+    since = visit.desk.kept(("feed", visit.person.key, digest), now)  # what ended is in no entry, and changes it
+    return about.answered(visit.request, feed, since, _FOR_ONE)
 
 
 def _entries(visit: DeskVisit) -> Iterator[OpenTask]:

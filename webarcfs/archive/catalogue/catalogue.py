@@ -38,6 +38,7 @@ from webarcfs.archive.catalogue.record import (
     Occasion,
     Record,
     RecordState,
+    Value,
     newest_of,
     publication_of,
     read_record,
@@ -203,6 +204,7 @@ class RecordRow:
     """A record in a list. `documents` and `bytes` are None if not counted; `…_before` are those of the one before.
 
     `before` is the id of the counted record of the same publication that comes before it, empty without one.
+    `complete` is None for an import that does not say it.
     """
 
     id: str
@@ -212,7 +214,7 @@ class RecordRow:
     title: str
     domain: str
     date: datetime
-    complete: bool
+    complete: bool | None
     has_parts: bool
     is_occasion: bool
     reason: str
@@ -276,8 +278,9 @@ def values_of(record: Record) -> dict[str, Any]:
     return {
         "date": int((record.date or _begun(record)).timestamp()),
         "title": title,
+        "titled": int(record.has_own_title),
         "domain": record.text(FieldNumber.DOMAIN) or domains,
-        "complete": int(record.complete),
+        "complete": record.completeness,
         "parts": len(record.parts),
         "occasion": int(record.occasion is Occasion.OCCASION),
         "reason": record.text(FieldNumber.OCCASION),
@@ -336,10 +339,31 @@ def _reader_values(record: Record) -> dict[str, Any]:
         "year": str(date.year),
         "released": int((releases[-1] if releases else date).timestamp()),
         "releases": max(len(releases), 1),
+        "updated": int(max(_changes_of(record, date, until)).timestamp()),
+        "gone": int(bool(releases) and not is_shown),
         "readerWords": " ".join(words).casefold(),
     }
 
 
+def _changes_of(record: Record, date: datetime, until: datetime | None) -> Iterator[datetime]:
+    """Yield when what the feed says of a record changed: a field that an entry shows, or whether it is there at all.
+
+    `until` is the end of its closure. Later changes of a record that readers may not see any more are not told.
+    """
+    yield date
+    was_released = False
+    for event in record.events:
+        if event.state is RecordState.RELEASED or (was_released and event.state is not None):
+            yield event.at
+        was_released = event.state is RecordState.RELEASED or (was_released and event.state is None)
+    if record.state is RecordState.RELEASED:
+        values = (record.title, *(record.values.get(number, Value("")) for number in _IN_ENTRIES))
+        yield from (value.at for value in values if value.at is not None)
+        yield from () if until is None else (until,)
+
+
+#: Fields that an entry of the feed shows.
+_IN_ENTRIES = (FieldNumber.PROVENANCE, FieldNumber.DOMAIN)
 #: After the end of all closures, in seconds.
 _NEVER = (1 << 62) - 1
 
@@ -350,11 +374,16 @@ def row_of(row: Any) -> RecordRow:
      documents, size, passed, progress, record_id, before, documents_before, bytes_before) = row  # fmt: skip
     return RecordRow(
         id=record_id, number=number, publication=publication, state=RecordState(state), title=title, domain=domain,
-        date=from_epoch(date), complete=bool(complete), has_parts=bool(parts), is_occasion=bool(occasion),
+        date=from_epoch(date), complete=_known(complete), has_parts=bool(parts), is_occasion=bool(occasion),
         reason=reason if occasion else "", release=release, closed_for=closed_for, documents=documents, bytes=size,
         progress=_read(progress, RecordState(state), complete=bool(complete), passed=bool(passed)),
         before=before or "", documents_before=documents_before, bytes_before=bytes_before,
     )  # fmt: skip
+
+
+def _known(flag: int | None) -> bool | None:
+    """Return a flag of a table; None where it is not known."""
+    return None if flag is None else bool(flag)
 
 
 def _begun(record: Record) -> datetime:
@@ -767,8 +796,9 @@ class YearOfCaptures:
 class ShownRecord:
     """What lists of readers have of a record, whoever may see it. `documents` and `bytes` are None if not counted.
 
-    `date` is that of its capture. It was released at `released`, by the last of so many `releases`. `tags` and
-    `resource_domains` are `newest_tags` and `domains_without_pages` of the record.
+    `date` is that of its capture. `title` is empty where no person gave it one, `complete` None where nobody knows. It
+    was released at `released`, by the last of so many `releases`; what the feed says of it changed at `updated`. `tags`
+    and `resource_domains` are `newest_tags` and `domains_without_pages` of the record.
     """
 
     id: str
@@ -784,11 +814,12 @@ class ShownRecord:
     is_occasion: bool
     occasion: str
     date: datetime
-    complete: bool
+    complete: bool | None
     documents: int | None
     bytes: int | None
     released: datetime
     releases: int
+    updated: datetime
     is_held: bool
     tags: tuple[CommitTag, ...]
     resource_domains: frozenset[str]
@@ -806,6 +837,15 @@ class ShownGroup:
     count: int
     first: datetime
     last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlPlace:
+    """Where lists have a crawl: the number of its record, its publication and its date."""
+
+    number: int
+    publication: str
+    date: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1037,10 +1077,22 @@ class CatalogueDatabase(SqliteFile):
                 int(year): int(count) for year, count in self._run("catalogue/years_shown", publication=publication)
             }
 
-    def shown_of(self, publication: str, *, offset: int, limit: int, opened_by: int | None = None) -> list[ShownRecord]:
-        """Return a part of a publication's records, newest first: those alone that are open by a time, where given."""
-        values = {"publication": publication, "open": _NEVER if opened_by is None else opened_by}
-        return self._shown("catalogue/shown_of_publication", **values, offset=offset, limit=limit)
+    def shown_of(self, publication: str, *, offset: int, limit: int) -> list[ShownRecord]:
+        """Return a part of a publication's records, newest first."""
+        return self._shown("catalogue/shown_of_publication", publication=publication, offset=offset, limit=limit)
+
+    def collected(
+        self, publications: Iterable[str], numbers: Iterable[int], *, offset: int, limit: int
+    ) -> list[ShownRecord]:
+        """Return a part of the records of some publications, and of some numbers, newest first."""
+        values = {"publications": json.dumps(list(publications)), "numbers": json.dumps(list(numbers))}
+        return self._shown("catalogue/list_collected", **values, offset=offset, limit=limit)
+
+    def places(self, record_ids: Iterable[str]) -> dict[str, CrawlPlace]:
+        """Return where lists have these records, by their ids; those that readers may not see are not among them."""
+        with self._reading():
+            rows = self._run("catalogue/find_places", records=json.dumps(list(record_ids)))
+            return {record_id: CrawlPlace(number, name, from_epoch(date)) for record_id, number, name, date in rows}
 
     def shown_beside(
         self, record: ShownRecord, *, later: bool = False, opened_by: int | None = None
@@ -1062,6 +1114,12 @@ class CatalogueDatabase(SqliteFile):
         """Return how many records are open to readers by a time."""
         with self._reading():
             return int(self._run("catalogue/count_open", open=opened_by).fetchone()[0])
+
+    def last_gone(self) -> datetime | None:
+        """Return when a record that readers had seen was taken from them last; None if that never happened."""
+        with self._reading():
+            seconds = self._run("catalogue/last_gone").fetchone()[0]
+        return None if seconds is None else from_epoch(seconds)
 
     def count_sites(self) -> int:
         """Return of how many domains readers may see a page in some record."""
@@ -1086,13 +1144,14 @@ class CatalogueDatabase(SqliteFile):
 
 def _shown_record(row: Any, parts: Sequence[tuple[CommitTag, bool]]) -> ShownRecord:
     (record_id, number, publication, state, closed_for, title, signature, provenance, project, host, occasion, reason,
-     date, complete, documents, size, released, releases, held) = row  # fmt: skip
+     date, complete, documents, size, released, releases, held, updated) = row  # fmt: skip
     with_pages = {tag.domain for tag, is_resource in parts if not is_resource}
     return ShownRecord(
         id=record_id, number=number, publication=publication, state=RecordState(state), closed_for=closed_for,
         title=title, signature=signature, provenance=provenance, project=project, domain=host,
-        is_occasion=bool(occasion), occasion=reason, date=from_epoch(date), complete=bool(complete),
-        documents=documents, bytes=size, released=from_epoch(released), releases=releases, is_held=bool(held),
+        is_occasion=bool(occasion), occasion=reason, date=from_epoch(date), complete=_known(complete),
+        documents=documents, bytes=size, released=from_epoch(released), releases=releases,
+        updated=from_epoch(updated), is_held=bool(held),
         tags=newest_of(tag for tag, _ in parts),
         resource_domains=frozenset(tag.domain for tag, _ in parts) - with_pages,
     )  # fmt: skip

@@ -570,6 +570,12 @@ class Occasion(StrEnum):
     OCCASION = "occasion"
 
 
+#: Who set what no person did.
+SYSTEM = "webarcfs"
+#: How the names of crawls end that are outside the schedule, and of those that ask again: these are no imports.
+_FETCHED = ("+occasion", "+patch")
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A value of a field, the person or program that set it, and when; None: not known."""
@@ -691,6 +697,20 @@ class Record:
         return self.job or self.id
 
     @property
+    def completeness(self) -> bool | None:
+        """Whether it has all that there was, for people; None where nobody knows.
+
+        Of an import it is known where `--complete` said so: files do not tell what their crawl did not get.
+        """
+        is_import = "+" in self.job_name and not self.job_name.endswith(_FETCHED)
+        return True if self.complete else None if is_import and self.parts else False
+
+    @property
+    def has_own_title(self) -> bool:
+        """Whether a person gave it its title. The other one is made of project, hosts and date."""
+        return bool(self.title.text) and self.title.by != SYSTEM
+
+    @property
     def domains(self) -> tuple[str, ...]:
         """The domains that it has parts of, each once: sites first."""
         return tuple(dict.fromkeys(part.tag.domain for part in self.sites_first))
@@ -794,6 +814,15 @@ class Record:
         """Return it with an event of now, in the state that follows."""
         event = Event(what, now(), by, text, state)
         return replace(self, events=(*self.events, event), state=state or self.state)
+
+
+#: What the id of the record of a crawl beside the schedule ends in.
+BESIDE_SCHEDULE = "+occasion"
+
+
+def is_of_import(record_id: str) -> bool:
+    """Return whether the record of an id describes an import."""
+    return "+" in record_id and not record_id.endswith(BESIDE_SCHEDULE)
 
 
 def publication_of(record_id: str) -> str:

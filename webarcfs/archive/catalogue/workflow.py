@@ -413,11 +413,16 @@ def next_of_person(at: Progress, way: Way) -> WorkflowStep | None:
 BUT_FOR = "complete but for "
 
 
+def status_word(completeness: bool | None) -> str:
+    """Return how field 21 begins; of an import that does not say whether it is complete, that it is one."""
+    return "imported" if completeness is None else "complete" if completeness else "incomplete"
+
+
 def with_status(record: Record, by: str, at: datetime) -> Record:
     """Return a record whose field 21 names its last step."""
     words = [*(rule.event for rule in TABLE.values()), CHECKING, PATCHED]
     last = next((event.what for event in reversed(record.events) if event.what in words), "")
-    whole = "complete" if record.complete else "incomplete" if record.parts else str(record.state)
+    whole = status_word(record.completeness) if record.parts else str(record.state)
     told = record.text(FieldNumber.STATUS).partition("; last step: ")[0]
     whole = told if record.complete and told.startswith(BUT_FOR) else whole
     return record.with_values({FieldNumber.STATUS: f"{whole}; last step: {last}" if last else whole}, by, at)

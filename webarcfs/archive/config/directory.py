@@ -57,6 +57,8 @@ RESTORING = ".restoring"
 MISSING = "missing"
 #: The folder beside webarc.toml with a publication a file.
 PUBLICATIONS = "publications.d"
+#: The folder with a collection a file, and their pictures.
+COLLECTIONS = "collections.d"
 _FOLDERS = ("content", "filters", "xsd", "journal", "jobs", "reports", "lock", "log")
 _SUFFIX = ".git"
 
@@ -73,6 +75,8 @@ class Archive:
         self.settings: Final = root / "webarc.toml"
         #: The files of publications, beside webarc.toml; may be missing.
         self.publications: Final = root / PUBLICATIONS
+        #: The files of collections and their pictures; may be missing.
+        self.collections: Final = root / COLLECTIONS
         #: The folder of the domains' repositories.
         self.content: Final = root / "content"
         #: The bare repository of the records that describe crawls; made with the first one.

@@ -86,6 +86,13 @@ def text_of(tables: Mapping[str, Any]) -> str:
     return tomlkit.dumps(tables)
 
 
+def in_lines(value: Any) -> Any:
+    """Return a value for a document: a text of several lines is written as such."""
+    import tomlkit  # noqa: PLC0415
+
+    return tomlkit.string(value, multiline=True) if isinstance(value, str) and "\n" in value else value
+
+
 def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Replace a file durably, under the caller's lock. Raises OSError."""
     scratch = path.with_name(f".{path.name}.new")

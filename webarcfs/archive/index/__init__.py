@@ -1,4 +1,5 @@
 """The databases that derive from git, and their queries: webarc.db (documents) and links.db (links).
 
-Public: `database`, `query`, `links`. The statements lie in `sql/`. A connection belongs to the thread that opened it.
+Public: `database`, `query`, `links`, `names`. The statements lie in `sql/`. A connection belongs to the thread that
+opened it.
 """

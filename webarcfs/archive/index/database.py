@@ -31,10 +31,20 @@ from typing import Any, NamedTuple, Self
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index.query import connected
 from webarcfs.archive.index.sqlite_file import IN_TURN, SqliteFile, as_told_to_readers, queries_of
-from webarcfs.archive.model.arc_paths import arc_path
+from webarcfs.archive.model.arc_paths import arc_path, second_path, split
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import CommitMessage, MetaData, format_time, parse_time, utc
-from webarcfs.archive.model.url_lists import SIZE, Met, MetBlock, Redirect, blocks_of, met_at, unpacked
+from webarcfs.archive.model.url_lists import (
+    SIZE,
+    Met,
+    MetBlock,
+    Redirect,
+    blocks_of,
+    extent_of,
+    met_at,
+    met_in,
+    unpacked,
+)
 from webarcfs.archive.model.urls import surt
 from webarcfs.archive.system import clocks
 
@@ -262,7 +272,7 @@ class HeldVersion:
 
 def version_at(database: Path, path: str, seq: int) -> HeldVersion | None:
     """Return the version of the document at a path in a snapshot; None without one."""
-    with _reading(database) as connection:
+    with reading(database) as connection:
         row = connection.execute(sql("metadata/version_at"), {"path": path, "seq": seq}).fetchone()
         return None if row is None else _version(row)
 
@@ -272,7 +282,7 @@ def versions_of(database: Path, domain: str) -> Iterator[HeldVersion]:
     path, first = "", -1
     while True:
         values = {"domain": domain, "path": path, "first": first, "limit": _ROWS}
-        with _reading(database) as connection:
+        with reading(database) as connection:
             rows = connection.execute(sql("metadata/versions_of"), values).fetchall()
         yield from map(_version, rows)
         if len(rows) < _ROWS:
@@ -282,21 +292,21 @@ def versions_of(database: Path, domain: str) -> Iterator[HeldVersion]:
 
 def domains(database: Path) -> list[str]:
     """Return the domains that have snapshots, in order."""
-    with _reading(database) as connection:
+    with reading(database) as connection:
         return [str(row[0]) for row in connection.execute(sql("metadata/select_domains"))]
 
 
 def domains_of(database: Path, publication: str) -> list[str]:
     """Return the domains of which a publication has snapshots, in order."""
     values = {"publication": publication}
-    with _reading(database) as connection:
+    with reading(database) as connection:
         return [str(row[0]) for row in connection.execute(sql("metadata/domains_of_publication"), values)]
 
 
 def urls_of(database: Path, publication: str) -> list[str]:
     """Return the URLs of the documents, but for error pages, and redirects that the crawls of a publication stored."""
     values = {"publication": publication}
-    with _reading(database) as connection:
+    with reading(database) as connection:
         return [str(row[0]) for row in connection.execute(sql("metadata/urls_of_publication"), values)]
 
 
@@ -306,7 +316,8 @@ def _version(row: tuple[str, str, str, str, int, int, int]) -> HeldVersion:
 
 
 @contextmanager
-def _reading(database: Path) -> Iterator[sqlite3.Connection]:
+def reading(database: Path) -> Iterator[sqlite3.Connection]:
+    """Open webarc.db to read it, and close it. Raises what `as_told_to_readers` returns."""
     with IN_TURN, closing(connected(database)) as connection:
         try:
             yield connection
@@ -412,6 +423,23 @@ class CaptureIndex:
         """
         versions = [_row(row) for row in self._rows("captures/versions_at", {"path": path, "second": second})]
         return versions, [_row(row) for row in self._rows("captures/redirects_at", {"path": path})]
+
+    def in_snapshots(self, places: Sequence[tuple[str, int]]) -> list[list[CaptureRow]]:
+        """Return what snapshots have at canonical URLs, of each URL and snapshot the rows: the one in force first.
+
+        That is a redirect, else the version at the second name of its path, else at the first.
+        """
+        paths = [(f"/{arc_path(url)}", f"/{second_path(url)}") for url, _ in places]
+        versions = [(at, *paths[at], seq) for at, (_, seq) in enumerate(places)]
+        redirects = [(at, split(paths[at][0])[0], url, seq) for at, (url, seq) in enumerate(places)]
+        found: list[list[CaptureRow]] = [[] for _ in places]
+        for at, *values in self._rows("captures/redirects_in_snapshots", {"places": json.dumps(redirects)}):
+            found[at].append(_row(tuple(values)))
+        rows = self._rows("captures/versions_in_snapshots", {"places": json.dumps(versions)})
+        stored = [(at, _row(tuple(values))) for at, *values in rows]
+        for at, row in sorted(stored, key=lambda pair: pair[1].path != paths[pair[0]][1]):
+            found[at].append(row)
+        return found
 
     def below(self, span: Span, *, backwards: bool = False) -> Iterator[CaptureRow]:
         """Yield the versions and redirects of all URLs of a span, in order of key, path, URL and time; or backwards."""
@@ -623,7 +651,8 @@ def _row(row: tuple[Any, ...]) -> CaptureRow:
 class SourceVersion:
     """A row of webarc.db: the bytes at a path, in the snapshots from `since` up to `until` (seconds since 1970).
 
-    `blob` and `head` are git's ids of body and headers.http, `captured` seconds since 1970, `size` bytes.
+    `blob` and `head` are git's ids of body and headers.http, `captured` seconds since 1970, `size` bytes, `stored` the
+    snapshot whose crawl stored it.
     """
 
     url: str
@@ -639,6 +668,7 @@ class SourceVersion:
     since: int
     until: int
     is_resource: bool
+    stored: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -669,15 +699,16 @@ def versions(database: Path, domain: str, touched: Iterable[int]) -> Iterator[So
     after: tuple[str, int, int, int] = ("", 0, 0, 0)
     while True:
         key = dict(zip(("mimeType", "seq_from", "seq_until", "document"), after, strict=True))
-        with _reading(database) as connection:
+        with reading(database) as connection:
             rows = connection.execute(sql("search/versions"), values | key).fetchall()
         for row in rows:
-            mime_type, since, until, _, url, path, title, status, captured, blob, head, size, publication, resource = (
-                row
-            )
+            (
+                mime_type, since, until, _, url, path, title, status, captured, blob, head, size, publication, resource,
+                stored,
+            ) = row  # fmt: skip
             yield SourceVersion(
                 url, path, mime_type, title, status, int(parse_time(captured).timestamp()), blob.hex(), head.hex(),
-                size, publication or "", since, until, bool(resource),
+                size, publication or "", since, until, bool(resource), stored,
             )  # fmt: skip
         if len(rows) < _ROWS:
             return
@@ -693,21 +724,111 @@ def every_version(database: Path) -> Iterator[SourceVersion]:
 
 def snapshots(database: Path, domain: str | None = None) -> list[SourceSnapshot]:
     """Return the snapshots of all domains, or of one, oldest first in each."""
-    with _reading(database) as connection:
+    with reading(database) as connection:
         rows = connection.execute(sql("search/snapshots"), {"domain": domain}).fetchall()
     return [SourceSnapshot(*row) for row in rows]
 
 
 def count_snapshots(database: Path) -> int:
     """Return the number of snapshots of all domains."""
-    with _reading(database) as connection:
+    with reading(database) as connection:
         return int(connection.execute(sql("search/count_snapshots")).fetchone()[0])
 
 
 def count_versions(database: Path) -> dict[str, int]:
     """Return the number of versions of each domain."""
-    with _reading(database) as connection:
+    with reading(database) as connection:
         return dict(connection.execute(sql("search/count_versions")).fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureFacts:
+    """What the crawl of a snapshot captured of documents: the first and the last time, in seconds since 1970.
+
+    `stored` versions are new, `met` ones it met unchanged; `carried` are in the snapshot's tree, and it did neither.
+    """
+
+    first: int
+    last: int
+    stored: int
+    met: int
+    carried: int
+
+
+def capture_facts(database: Path, domain: str, seqs: Iterable[int]) -> dict[int, CaptureFacts]:
+    """Return what the crawls of some snapshots of a domain captured. One that captured nothing has its own time."""
+    wanted = sorted(seqs)
+    values = {"domain": domain, "seqs": json.dumps(wanted)}
+    with reading(database) as connection:
+        sizes = connection.execute(sql("search/tree_sizes"), {"domain": domain}).fetchall()
+        stored = {seq: rest for seq, *rest in connection.execute(sql("search/stored"), values)}
+    extents: dict[int, list[tuple[int, int, int]]] = {}
+    for seq, block in _met_blocks(database, domain, wanted):
+        extents.setdefault(seq, []).append(extent_of(block))
+    begins, ends = ([*sorted((row[at], row[2]) for row in sizes)] for at in (0, 1))
+    facts = {}
+    for seq in wanted:
+        count, *times = stored.get(seq, (0,))
+        captured = [int(parse_time(time).timestamp()) for time in times]
+        captured += [time for _, *both in extents.get(seq, ()) for time in both]
+        met = sum(number for number, *_ in extents.get(seq, ()))
+        size = sum(number for begin, number in begins if begin <= seq) - sum(
+            number for end, number in ends if end <= seq
+        )
+        facts[seq] = CaptureFacts(
+            min(captured, default=seq), max(captured, default=seq), count, met, size - count - met
+        )  # fmt: skip
+    return facts
+
+
+def met_in_snapshot(database: Path, domain: str, seq: int) -> Iterator[tuple[str, int, Met]]:
+    """Yield what the crawl of a snapshot met of documents: path, first snapshot of the version, time and spelling."""
+    for _, block in _met_blocks(database, domain, [seq]):
+        met = dict(met_in(block))
+        with reading(database) as connection:
+            rows = connection.execute(
+                sql("search/met_versions"), {"numbers": json.dumps([*met]), "seq": seq}
+            ).fetchall()
+        for number, path, since in rows:
+            yield path, since, met[number]
+
+
+class TreeVersion(NamedTuple):
+    """A version in the tree of a snapshot whose crawl did not store it. `number` is that of its ARC."""
+
+    path: str
+    since: int
+    until: int
+    stored: int
+    number: int
+
+
+def carried_in_snapshot(database: Path, domain: str, seq: int) -> Iterator[TreeVersion]:
+    """Yield the versions in the tree of a snapshot that its crawl neither stored nor met, by path."""
+    met = {number for _, block in _met_blocks(database, domain, [seq]) for number, _ in met_in(block)}
+    path = ""
+    while True:
+        values = {"domain": domain, "seq": seq, "path": path, "limit": _ROWS}
+        with reading(database) as connection:
+            rows = connection.execute(sql("search/tree"), values).fetchall()
+        yield from (version for version in map(TreeVersion._make, rows) if version.number not in met)
+        if len(rows) < _ROWS:
+            return
+        path = rows[-1][0]
+
+
+def _met_blocks(database: Path, domain: str, seqs: Sequence[int]) -> Iterator[tuple[int, MetBlock]]:
+    """Yield what the crawls of some snapshots met, in blocks. Rows may change between pages."""
+    block, seq = -1, -1
+    while True:
+        values = {"domain": domain, "seqs": json.dumps(seqs), "block": block, "seq": seq, "limit": _ROWS}
+        with reading(database) as connection:
+            rows = connection.execute(sql("search/met"), values).fetchall()
+        for block, seq, base, times in rows:
+            clocks.check()
+            yield seq, MetBlock(block, base, times)
+        if len(rows) < _ROWS:
+            return
 
 
 class PathSpans:

@@ -19,6 +19,8 @@ waits long for another. Then all versions of the snapshot come in one.
 A query asks for the links of a page, links to a page, links named by a word, or links to nothing. Users give values,
 never SQL; the connection is read-only, and a clock bounds the time of an answer.
 
+Which publication stored a page is in webarc.db, and asked there for each page of an answer that is narrowed to one.
+
 Joins are in a fixed order (`CROSS JOIN`), from the few rows to the many: URL or word, what links say, pages, versions.
 A link is broken if its domain, though archived, does not have the target at that moment, nor the page to which its
 redirects lead. Archives of layout 1 have no redirects: there a folder's URL without its slash counts as that of the
@@ -29,6 +31,7 @@ from __future__ import annotations
 
 import json
 import marshal
+import math
 import re
 import sqlite3
 import tempfile
@@ -45,6 +48,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from webarcfs.archive.config.directory import Archive, sql
+from webarcfs.archive.index.query import ANY_ORIGIN, DocumentOrigin
 from webarcfs.archive.index.sqlite_file import STEPS_BETWEEN_LOOKS, SqliteFile, as_told_to_readers, version_of
 from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
@@ -420,7 +424,7 @@ class Question:
     """The links to find: those of the page at `path`, to one of `targets`, or named by all words of `word`; else all.
 
     `at` is the state of a snapshot, else the newest of every domain, or with `ever` every version. The rest filters.
-    Without a `role` they are those of pages, or of the page at `path`, whatever it is.
+    Without a `role` they are those of pages, or of the page at `path`, whatever it is. `origin` is that of the pages.
     """
 
     path: str = ""
@@ -433,6 +437,7 @@ class Question:
     broken: bool = False
     role: str = ""
     limit: int | None = None
+    origin: DocumentOrigin = ANY_ORIGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,11 +512,10 @@ def ask(
         return
     if reader is not None:
         # The reader judges rows once links.db is closed: git is asked for each, and a crawl would wait for that.
-        values |= {"limit": -1, "broken": False} | ({"seq": None} if question.at is None else {})
+        values |= {"limit": -1, "broken": False, "publication": None} | ({"seq": None} if question.at is None else {})
         with _opened(archive.links, seconds) as connection, closing(_Spool()) as spool:
             if question.at is not None:
                 _must_have(archive, connection, question.at)
-            connection.create_function("is_broken", 1, lambda _target: False)
             spool.fill(connection.execute(statement, values))
             connection.close()
             yield from islice(_judged(_shown(iter(spool), reader), reader.held, question, arcs=arcs), question.limit)
@@ -522,13 +526,13 @@ def ask(
             _must_have(archive, connection, question.at)
         failures: list[WebarcError] = []
         holdings: Holdings | None = None
-        if question.broken or arcs:
+        if question.broken or arcs or question.origin.publication:
             database = stack.enter_context(closing(_connected(archive.database)))
+            is_stored = _is_stored_by(question.origin.publication, database, archive.database, failures)
+            connection.create_function("is_stored", 2, is_stored)
+        if question.broken or arcs:
             holdings = _holdings(database, archive.database, _seq(question.at))
-        if holdings is not None:
             connection.create_function("is_broken", 1, _judge(holdings, failures))
-        else:
-            connection.create_function("is_broken", 1, lambda _target: False)
         try:
             for row in connection.execute(statement, values):
                 link = _found(row)
@@ -550,6 +554,23 @@ def _judge(holdings: Holdings, failures: list[WebarcError]) -> Callable[[str], b
             raise
 
     return is_broken
+
+
+def _is_stored_by(
+    publication: str, connection: sqlite3.Connection, database: Path, failures: list[WebarcError]
+) -> Callable[[str, int], bool]:
+    """Return whether a publication stored the version of a page that is valid in a snapshot, as webarc.db knows it."""
+
+    @lru_cache(maxsize=65_536)
+    def is_stored(path: str, since: int) -> bool:
+        values = {"path": path, "seq": since, "publication": publication}
+        try:
+            return connection.execute(sql("metadata/is_stored_by"), values).fetchone() is not None
+        except sqlite3.DatabaseError as error:
+            failures.append(as_told_to_readers(database, error))
+            raise
+
+    return is_stored
 
 
 def _arc(holdings: Holdings, target: str) -> str:
@@ -629,10 +650,14 @@ def figures(archive: Archive, tag: CommitTag, seconds: float) -> Figures:
 
 def _statement(question: Question) -> tuple[str | None, dict[str, Any]]:
     role = question.role or (ANY_ROLE if question.path else PAGE_ROLE)
+    domains = {question.origin.domain, question.at.domain if question.at is not None else ""} - {""}
+    if len(domains) > 1:
+        return None, {}  # a snapshot has no page of another domain
     values: dict[str, Any] = {
         "resource": None if role == ANY_ROLE else role == RESOURCE_ROLE,
         "seq": None if question.ever else _seq(question.at),
-        "domain": question.at.domain if question.at is not None else None,
+        "domain": next(iter(domains), None),
+        "publication": question.origin.publication or None,
         "kind": question.kind,
         "external": question.external,
         "broken": question.broken,
@@ -717,6 +742,8 @@ def _opened(path: Path, seconds: float) -> Iterator[sqlite3.Connection]:
     with closing(_connected(path)) as connection:
         try:
             connection.set_progress_handler(lambda: time.monotonic() > end or clocks.is_over(), STEPS_BETWEEN_LOOKS)
+            connection.create_function("is_broken", 1, lambda _target: False)  # unless a question needs them
+            connection.create_function("is_stored", 2, lambda _path, _since: True)
             if connection.execute(sql("schema_version")).fetchone()[0] != version_of("links/schema"):
                 raise DatabaseDamaged(f"{path} is of another version; `webarc-agent recover` rebuilds it from git")
             yield connection
@@ -732,3 +759,77 @@ def _must_have(archive: Archive, connection: sqlite3.Connection, tag: CommitTag)
         raise NotFound(
             f"{archive.links} has no snapshot {tag}; if the archive has, `webarc-agent recover` brings it in"
         )
+
+
+# == stored links =====================================================================================================
+
+
+class PageBody(NamedTuple):
+    """From one snapshot (`first`) up to another (`last`) a page has the body of that number.
+
+    `has_dom`: its links are also those of a DOM that a browser showed.
+    """
+
+    first: int
+    last: int
+    number: int
+    has_dom: bool
+
+
+class StoredLink(NamedTuple):
+    """A link of a body. `domain` is the host of its target; empty for a mail address."""
+
+    kind: str
+    target: str
+    text: str
+    times: int
+    domain: str
+
+
+#: Links of a page of an answer.
+_LINKS = 5_000
+_KINDS = {int(kind): kind.name.lower() for kind in AskedKind}
+
+
+class StoredLinks:
+    """The links of links.db by the path of their page, on one connection. A context manager, for one thread.
+
+    Raises NotFound without links.db, Busy while another process writes for long, DatabaseDamaged.
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self._path = archive.links
+
+    def __enter__(self) -> StoredLinks:
+        self._stack = ExitStack()
+        self._connection = self._stack.enter_context(_opened(self._path, math.inf))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def snapshots(self, domain: str) -> set[int]:
+        """Return the snapshots of a domain that links.db has, in seconds since 1970."""
+        return {int(row[0]) for row in self._rows("links/snapshots_of_domain", {"domain": domain})}
+
+    def bodies(self, path: str) -> list[PageBody]:
+        """Return the bodies of the page at a path (`/<domain>/…`), oldest first."""
+        rows = self._rows("links/bodies_of_page", {"path": path})
+        return [PageBody(first, last, number, bool(has_dom)) for first, last, number, has_dom in rows]
+
+    def of(self, body: int) -> Iterator[StoredLink]:
+        """Yield the links of a body, some at a time."""
+        last = -1
+        while True:
+            rows = self._rows("links/of_body", {"body": body, "last": last, "limit": _LINKS})
+            for _, kind, target, text, times, domain in rows:
+                yield StoredLink(_KINDS[kind], target, text, times, domain)
+            if len(rows) < _LINKS:
+                return
+            last = rows[-1][0]
+
+    def _rows(self, statement: str, values: dict[str, Any]) -> list[Any]:
+        try:
+            return self._connection.execute(sql(statement), values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise as_told_to_readers(self._path, error) from None

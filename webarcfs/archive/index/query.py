@@ -179,6 +179,7 @@ _SLASH = re.compile(r"/|%(?:25)*2[Ff]")
 # The beginning of quoted text; SQLite reads from the first that is never closed to the end of all.
 _OPENS = re.compile(r"""['"`\[]""")
 
+
 #: The columns whose values a question may be narrowed to before anything else is asked.
 COLUMNS = ("url", "path", "domain", "commitTag")
 _EQUALITY = re.compile(r"\s*([A-Za-z]+)\s*==?\s*'([^']*(?:''[^']*)*)'\s*", re.ASCII)
@@ -186,12 +187,29 @@ _AND = re.compile(r"AND\b", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentOrigin:
+    """Where documents come from: the domain that they are of, the publication whose crawl stored them; empty: any."""
+
+    domain: str = ""
+    publication: str = ""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether it leaves out nothing."""
+        return not self.domain and not self.publication
+
+
+ANY_ORIGIN = DocumentOrigin()
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
-    """The parts of a condition; `limit` is None without one."""
+    """The parts of a condition; `limit` is None without one. `origin` is not in its text: an option gives it."""
 
     where: str
     order_by: str = ""
     limit: int | None = None
+    origin: DocumentOrigin = ANY_ORIGIN
 
 
 def parse(text: str) -> Condition:
@@ -269,9 +287,9 @@ _VIEW = "metadata"
 _COMES_WITH_THE_VIEW = frozenset({"domain", "snapshot", "document", "version", "reader_snapshot", "wanted"})
 #: Functions of a reader's view, for it alone.
 _READERS_FUNCTIONS = frozenset({"saw", "permitted", "named"})
-#: Prepares a connection for a reader: from then on `metadata` is a view of what the reader may see. It may leave out
-#: rows that do not have the values of the mapping, by column.
-Narrowed = Callable[[sqlite3.Connection, Mapping[str, str]], None]
+#: Prepares a connection for a reader: from then on `metadata` is a view of what the reader may see, of one origin. It
+#: may leave out rows that do not have the values of the mapping, by column.
+Narrowed = Callable[[sqlite3.Connection, Mapping[str, str], DocumentOrigin], None]
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 _ALLOWED = (
     "abs avg char coalesce count date datetime glob hex ifnull iif instr julianday length like likelihood "
@@ -304,16 +322,18 @@ def ask(
     seconds: float = SECONDS,
     *,
     narrowed: Narrowed | None = None,
+    origin: DocumentOrigin = ANY_ORIGIN,
 ) -> Iterator[MetaData]:
     """Yield the rows of the view `metadata` for which `where` holds, in the order `order_by`, at most `limit`.
 
     `narrowed` leaves the rows that a reader may see; then a condition has no SELECT of its own, which could count rows.
+    `origin` leaves the rows that come from there.
 
     Raises BadCondition when SQLite rejects the condition or it reads more than the view, TookTooLong after `seconds`,
     NotFound without a database, Busy while another process writes to it for long, DatabaseDamaged when it cannot be
     read.
     """
-    for row in _rows(database, "metadata/ask", Condition(where, order_by, limit), seconds, narrowed):
+    for row in _rows(database, "metadata/ask", Condition(where, order_by, limit, origin), seconds, narrowed):
         yield MetaData.from_fields(dict(zip((*FIELDS, *CAPTURE_FIELDS), map(str, row), strict=True)))
 
 
@@ -345,11 +365,28 @@ def _rows(
         _translated(database, condition, seconds),
     ):
         if narrowed is not None:
-            narrowed(connection, equalities(condition.where))
+            narrowed(connection, equalities(condition.where), condition.origin)
+        elif not condition.origin.is_any:
+            _show_origin(connection, condition.origin)
         _fence(connection, seconds)
         if narrowed is not None:
             connection.set_authorizer(_allowed_to_readers)
         yield from connection.execute(text)
+
+
+def _show_origin(connection: sqlite3.Connection, origin: DocumentOrigin) -> None:
+    """Make the view `metadata` of a connection that of what comes from somewhere."""
+    connection.execute(sql("gate/wanted"))
+    connection.execute(sql("gate/insert_wanted"), wanted_values({}, origin))
+    domain = sql("gate/equal_domain") if origin.domain else ""
+    publication = sql("metadata/stored_by") if origin.publication else ""
+    connection.execute(f"{sql('metadata/origin_view')}{domain}{publication}")
+
+
+def wanted_values(equal: Mapping[str, str], origin: DocumentOrigin) -> dict[str, str | None]:
+    """Return the row of the table of values to which a question is narrowed."""
+    values = {column: equal.get(column) for column in COLUMNS}
+    return values | {"domain": origin.domain or values["domain"], "publication": origin.publication}
 
 
 def _statement(name: str, condition: Condition) -> str:

@@ -27,6 +27,12 @@ def site_of(domain: str) -> str:
     return host
 
 
+def has_known_suffix(domain: str) -> bool:
+    """Return whether a host, with or without a port, has several labels and ends in a suffix of the list."""
+    host = split_port(domain.lower())[0].rstrip(".")
+    return "." in host and _suffixes().publicsuffix(host, accept_unknown=False) is not None
+
+
 def split_port(domain: str) -> tuple[str, str, str]:
     """Return host, colon and port; the latter are empty without a port."""
     host, colon, port = domain.rpartition(":")

@@ -421,6 +421,21 @@ def unpacked(block: MetBlock) -> bytes:
         raise DatabaseDamaged(f"webarc.db: {error}; webarc-agent recover rebuilds it") from None
 
 
+def met_in(block: MetBlock) -> Iterator[tuple[int, Met]]:
+    """Yield the ids of a block that were met, with what was met of each. Raises DatabaseDamaged."""
+    raw = unpacked(block)
+    for place in range(SIZE):
+        if raw[place] != NOT_MET:
+            yield block.number * SIZE + place, Met(block.base + int.from_bytes(raw[place + SIZE :: SIZE]), raw[place])
+
+
+def extent_of(block: MetBlock) -> tuple[int, int, int]:
+    """Return how many ids of a block were met, the earliest time and the latest. Raises DatabaseDamaged."""
+    raw = unpacked(block)
+    latest = max(zip(*(raw[SIZE * (at + 1) : SIZE * (at + 2)] for at in range(WIDTH)), strict=True))
+    return SIZE - raw[:SIZE].count(NOT_MET), block.base, block.base + int.from_bytes(bytes(latest))
+
+
 def met_at(base: int, raw: bytes, number: int) -> Met | None:
     """Return what the unpacked bytes of a row say of the URL with an id of its block."""
     place = number % SIZE

@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
+from email.utils import format_datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from lxml import etree
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from webarcfs.access.reader_stores import RecordHead
@@ -61,6 +63,11 @@ def link(parent: Element, href: str, rel: str, kind: str = "") -> None:
     etree.SubElement(parent, f"{{{_ATOM}}}link", {"href": href, "rel": rel} | ({"type": kind} if kind else {}))
 
 
+def published(entry: Element, time: datetime) -> None:
+    """Say when an entry was there first."""
+    add(entry, "published", _time(time))
+
+
 def written(feed: Element) -> bytes:
     """Return a feed as its document."""
     return etree.tostring(feed, xml_declaration=True, encoding="utf-8")
@@ -69,8 +76,11 @@ def written(feed: Element) -> bytes:
 def _head(parent: Element, its_id: str, title: str, updated: datetime | None) -> None:
     add(parent, "id", its_id)
     add(parent, "title", title)
-    time = None if updated is None else utc(updated).replace(tzinfo=None)
-    add(parent, "updated", "1970-01-01T00:00:00Z" if time is None else f"{time.isoformat(timespec='seconds')}Z")
+    add(parent, "updated", "1970-01-01T00:00:00Z" if updated is None else _time(updated))
+
+
+def _time(time: datetime) -> str:
+    return f"{utc(time).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 # == about ============================================================================================================
@@ -138,29 +148,45 @@ def news(visit: Visit, _: Mapping[str, str]) -> Response:
     """Return the released snapshots as an Atom feed (RFC 4287), newest first. Its order and ids follow the releases.
 
     A page has 50 of them and the address of the next (RFC 5005), so that a program finds all records from here. A
-    program that has it gets 304, since feeds are asked for again and again.
+    program that has it gets 304, since feeds are asked for again and again. It is as of its last entry that changed, or
+    of the last crawl that was taken from it.
     """
     services = visit.services
     pages, part = lists.pages_of(visit, services.records.count_open(), _ENTRIES)
     heads = services.records.released(part)
     base = visit.base
-    feed = begun(f"{base}/news.atom", "Web archive", heads[0].released if heads else None)
-    link(feed, f"{base}/news.atom", "self")
+    changes = [head.updated for head in heads]
+    feed = begun(f"{base}/news.atom", "Web archive", max(changes, default=None))
+    author(feed, "Web archive")
+    link(feed, f"{base}{visit.with_parameters()}", "self", KIND)
+    link(feed, f"{base}/about", "alternate", "text/html")
     link(feed, f"{base}/opensearch.xml", "search", "application/opensearchdescription+xml")
     for place, rel in ((pages.previous, "previous"), (pages.following, "next")):
         if place:
-            link(feed, f"{base}{place}", rel)
-    for head in heads:
-        _entry(feed, base, head)
+            link(feed, f"{base}{place}", rel, KIND)
+    for head, row in zip(heads, lists.snapshot_rows(services, heads), strict=True):
+        _entry(feed, base, head, row.title)
+    gone = services.records.last_gone()
+    return answered(visit.request, feed, max([*changes, *([gone] if gone else [])], default=None), visit.caching)
+
+
+def answered(request: Request, feed: Element, modified: datetime | None, caching: str) -> Response:
+    """Return a feed, or 304 to a program that has it, by its tag or its date."""
     body = written(feed)
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    fields = [("Content-Type", KIND), ("ETag", etag), ("Cache-Control", visit.caching)]
-    return whole(visit.request, 200, body, fields)
+    fields = [
+        ("Content-Type", KIND),
+        ("ETag", f'"{hashlib.sha256(body).hexdigest()[:32]}"'),
+        ("Cache-Control", caching),
+    ]
+    if modified is not None:
+        fields.append(("Last-Modified", format_datetime(utc(modified), usegmt=True)))
+    return whole(request, 200, body, fields)
 
 
-def _entry(feed: Element, base: str, head: RecordHead) -> None:
+def _entry(feed: Element, base: str, head: RecordHead, title: str) -> None:
     href = f"{base}{record_path(head.id)}"
-    entry = add_entry(feed, f"{href}#{head.release_number}", head.title or head.domain, head.released)
+    entry = add_entry(feed, f"{href}#{head.release_number}", title or head.domain, head.updated)
+    published(entry, head.released)
     author(entry, head.provenance or head.publication)
     add(entry, "summary", f"{head.domain}, {format_time(head.date)} CET")
     link(entry, href, "alternate", "text/html")

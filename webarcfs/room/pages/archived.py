@@ -16,14 +16,14 @@ replaces the query of its action, so all of it is in the path. A rule of the pub
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from urllib.parse import parse_qs, unquote, urlencode
 
 from starlette.responses import PlainTextResponse, Response
 
-from webarcfs.access.access_rules import Blocked, Closed
+from webarcfs.access.access_rules import Absent, Blocked, Closed
 from webarcfs.access.visible_captures import VisibleCapture, VisibleState
 from webarcfs.archive.config.settings import LeavingRule
 from webarcfs.archive.model.metadata import from_epoch
@@ -35,7 +35,7 @@ from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.references import VERSION
 from webarcfs.content.text import SCRIPT_TYPES
 from webarcfs.room.pages import lists
-from webarcfs.room.pages.calendar import variants
+from webarcfs.room.pages.calendar import has_some_below, variants
 from webarcfs.room.pages.records import field_groups
 from webarcfs.room.replay import chance_parameters, headers, javascript, memento, module_scripts
 from webarcfs.room.replay.memento import CORS, Headers, Located, headers_for_all, redirect_headers
@@ -48,6 +48,7 @@ from webarcfs.room.replay.replay_url import (
     digits_of,
     parse,
     prefix_path,
+    record_path,
     replay_path,
 )
 from webarcfs.room.replay.rewriting import (
@@ -176,6 +177,10 @@ _REFUSED = {"X-Archive-Wayback-Runtime-Error": "AdministrativeAccessControlExcep
 _INNER = frozenset({Modifier.INNER_FRAME, Modifier.IFRAME, Modifier.OBJECT})
 
 
+#: The status says "for legal reasons", and is for programs. Why a rule withholds a page, only its public text says.
+_WITHHELD = "This page is withheld"
+
+
 def missing(visit: Visit, located: Located, modifier: Modifier = Modifier.FRAME) -> Response:
     """Return the answer about a URL that a state does not show: 403 closed, 451 blocked, else 404."""
     return _inner(visit, located) if modifier in _INNER else _whole(visit, located)
@@ -187,7 +192,7 @@ def _inner(visit: Visit, located: Located) -> Response:
     if isinstance(located.state.answer, Closed):
         heading, status = "This is under embargo", 403
     elif isinstance(located.state.answer, Blocked):
-        heading, status = "Not available for legal reasons", 451
+        heading, status = _WITHHELD, 451
     headers_of_refusal = None if status == 404 else _REFUSED
     return visit.page(
         "inner_notice.html", heading=heading, url=located.url, http_status=status, http_headers=headers_of_refusal
@@ -201,7 +206,7 @@ def _whole(visit: Visit, located: Located) -> Response:
         return closed(visit, located.url, answer.until, place)
     if isinstance(answer, Blocked):
         return visit.page(
-            "error.html", status=451, heading="Not available for legal reasons",
+            "error.html", status=451, heading=_WITHHELD,
             text="This page is archived, and may not be shown.", details=answer.text,
             http_status=451, http_headers=_REFUSED,
         )  # fmt: skip
@@ -217,27 +222,67 @@ def _whole(visit: Visit, located: Located) -> Response:
 
 
 def _absent(visit: Visit, located: Located) -> Response:
-    """Say that a snapshot does not have a URL, and what there is instead."""
+    """Say that a snapshot does not have a URL, since when that is so, and what there is instead.
+
+    crawl.log knows why, and tells of what was withheld since. So readers are told what the list of versions tells them,
+    and staff read the log in the desk's preview.
+    """
     services, seq = visit.services, located.seq
+    history = services.captures.history(located.url)
     before: VisibleState | None = None
     after: VisibleState | None = None
+    gone: PageLink | None = None
     if seq is not None:
-        before, after = services.captures.history(located.url).beside(seq)
+        before, after = history.beside(seq)
+        # Where readers see no version, they are told nothing, as in the list of versions.
+        since = history.gone_since(seq) if before or after else None
+        gone = None if since is None else _crawl(visit, located.domain, since)
+    states = history.states
+    is_last = before is not None and _lacks(state for state in states if state.seq > before.seq)
+    is_first = after is not None and _lacks(state for state in states if state.seq < after.seq)
     head = None if seq is None else memento.record_of(services, located.domain, seq)
-    folder = located.url.partition("?")[0].rpartition("/")[0]
+    scheme, _, rest = located.url.partition("://")
+    site = f"{scheme}://{rest.partition('/')[0]}/"
+    folders = dict.fromkeys((f"{located.url.partition('?')[0].rpartition('/')[0]}/", site))
+    has_start = seq is not None and services.captures.state(site, seq).capture is not None
     return visit.page(
         "missing.html",
         http_status=404,
         url=located.url,
+        host=located.domain,
+        is_loop=located.is_loop,
+        is_known=bool(history.captures),
+        has_host=seq is not None,
         date=None if seq is None else from_epoch(seq),
+        gone=gone,
         before=_version(visit, located.url, before),
         after=_version(visit, located.url, after),
+        is_last=is_last,
+        is_first=is_first,
         variants=list(variants(services, located.url)),
         calendar=calendar_path(located.url),
-        prefix=prefix_path(f"{folder}/"),
-        search=f"/search?{urlencode({'q': f'site:{located.domain}'})}" if services.has_search else "",
+        prefixes=[PageLink(prefix_path(folder), folder) for folder in folders if has_some_below(visit, folder)],
+        start=replay_path(digits_of(seq), Modifier.FRAME, site) if seq is not None and has_start else "",
+        search=_search(visit, located.domain if seq is not None else ""),
         record=None if head is None else lists.snapshot_row(services, head),
     )
+
+
+def _search(visit: Visit, domain: str) -> str:
+    if not visit.services.has_search:
+        return ""
+    return f"/search?{urlencode({'q': f'site:{domain}'})}" if domain else "/search"
+
+
+def _lacks(states: Iterable[VisibleState]) -> bool:
+    """Return whether these states neither show a URL nor say that it is withheld."""
+    return all(isinstance(state.answer, Absent) for state in states)
+
+
+def _crawl(visit: Visit, domain: str, seq: int) -> PageLink:
+    """Return the time of a snapshot, and where its record is, if it has one."""
+    head = memento.record_of(visit.services, domain, seq)
+    return PageLink("" if head is None else record_path(head.id), moment(from_epoch(seq), visit.language))
 
 
 def _version(visit: Visit, url: str, state: VisibleState | None) -> PageLink | None:

@@ -1,15 +1,19 @@
 """The versions of a URL, the URLs below a prefix, and the differences of two versions.
 
 `/web/*/<url>` has the versions of a URL; `/web/*/<prefix>*` the URLs below a prefix. The archived URL takes all that
-follows, its query included. So `/urls?prefix=…&after=…` has the further pages of such a list.
+follows, its query included. So `/urls?prefix=…&after=…` has the further pages of such a list, and
+`/versions?url=…&year=…&changes=1&page=…` a part of the other one.
 
-`/diff/<t1>..<t2>/<url>` compares two versions of a page by their visible text.
+`/diff/<t1>..<t2>/<url>` compares two versions of a page by their visible text, `/side/<t1>..<t2>/<url>` shows the same
+in two columns; `/diff?url=…&old=…&new=…` leads there.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from types import SimpleNamespace
@@ -17,11 +21,13 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from webarcfs.access.access_rules import Absent, Answer, Blocked, Closed
 from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, VisibleState
 from webarcfs.archive.index.database import NEVER, Span
-from webarcfs.archive.model.errors import NotFound, UsageError
+from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import canonical, parse, surt
+from webarcfs.archive.system import clocks
 from webarcfs.content import visible_lines
 from webarcfs.content.visible_lines import ChangedLines, blocks
 from webarcfs.room.pages import lists
@@ -37,36 +43,64 @@ from webarcfs.room.replay.replay_url import (
     digits_of,
     prefix_path,
     replay_path,
+    seconds_of,
+    span_end,
     timemap_path,
 )
-from webarcfs.room.views import CalendarEntry, Change, DiffLine, Line, Marked, PageLink
+from webarcfs.room.views import CalendarEntry, Change, DiffLine, Line, Marked, PageLink, Pages
 from webarcfs.room.visit import Services, Visit
 from webarcfs.web import limits
+from webarcfs.web.language import msgid
 
 # == calendar =========================================================================================================
 
 
 def versions(visit: Visit, _: Mapping[str, str]) -> Response:
-    """Lead from a form to the calendar of a URL. Raises UsageError."""
+    """Lead from a form to the calendar of a URL, or show a part of its list. Raises UsageError.
+
+    The calendar's own path ends with the archived URL and its query, so what is chosen of the list is asked for here:
+    `year`, `changes` and `page`.
+    """
+    parameters = visit.parameters()
     url = archived_url(visit.parameter("url").encode("utf-8", "replace"))
     if isinstance(url, Refused):
         raise UsageError(url.reason)
-    return visit.led(calendar_path(url))
+    if parameters.keys() <= {"url", "lang"}:
+        return visit.led(calendar_path(url))
+    year = visit.parameter("year")
+    is_year = year.isascii() and year.isdecimal() and len(year) == _DIGITS_OF_YEAR
+    return calendar(visit, url, int(year) if is_year else None)
+
+
+_DIGITS_OF_YEAR = 4
 
 
 def calendar(visit: Visit, url: str, year: int | None) -> Response:
     """Show the snapshots of a URL, those of a year where one is given. One that readers see nothing of has none."""
     history = visit.services.captures.history(url)
     entries = list(_entries(visit.services, history))
-    counts: dict[int, int] = {}
-    for entry in entries:
-        counts[entry.date.year] = counts.get(entry.date.year, 0) + 1
-    if year is None and len(entries) > limits.CALENDAR_ENTRIES:
-        year = max(counts)
+    answer: Answer = Absent()
+    if not any(entry.href for entry in entries):
+        entries, answer = [], visit.services.captures.state(url, limits.NOW).answer
+    counts = Counter(entry.date.year for entry in entries)
+    shown = [entry for entry in entries if year is None or entry.date.year == year]
+    changes = [entry for entry in shown if entry.change is not Change.SAME]
+    is_narrowed = visit.request.scope["path"] == _LIST and visit.parameter("changes") == "1"
+    rows = changes if is_narrowed else shown
+    pages, part = _pages_of(visit, url, year, len(rows), is_narrowed=is_narrowed)
     return visit.page(
         "calendar.html",
         url=url,
-        entries=[entry for entry in entries if year is None or entry.date.year == year],
+        entries=shown,
+        rows=rows[::-1][part],
+        pages=pages if len(rows) > limits.CALENDAR_ROWS else None,
+        choices=[
+            (PageLink(_list_path(url, year), msgid("all snapshots"), not is_narrowed), len(shown)),
+            (PageLink(_list_path(url, year, changes="1"), msgid("changes only"), is_narrowed), len(changes)),
+        ]
+        if len(changes) < len(shown)
+        else [],
+        most_is_same=not is_narrowed and 0 < 2 * len(changes) < len(shown),
         counts_by_year=[
             (PageLink(calendar_path(url, at), str(at), at == year), count) for at, count in sorted(counts.items())
         ],
@@ -74,35 +108,83 @@ def calendar(visit: Visit, url: str, year: int | None) -> Response:
         versions=sum(not capture.is_revisit for capture in history.captures),
         timemaps=[PageLink(timemap_path(kind, url), kind) for kind in MapFormat],
         others=list(variants(visit.services, url)),
-        prefix=prefix_path(f"{url.partition('?')[0].rpartition('/')[0]}/"),
+        prefix=_folder_with_pages(visit, url),
+        blocked=answer if isinstance(answer, Blocked) else None,
+        closed_until=answer.until if isinstance(answer, Closed) else None,
     )
 
 
+#: The path of a part of the list of a calendar.
+_LIST = "/versions"
+
+
+def _list_path(url: str, year: int | None, **parameters: str | int | None) -> str:
+    if not any(parameters.values()):
+        return calendar_path(url, year)
+    chosen = {"url": url, "year": year, **parameters}
+    return f"{_LIST}?{urlencode({name: value for name, value in chosen.items() if value})}"
+
+
+def _pages_of(visit: Visit, url: str, year: int | None, total: int, *, is_narrowed: bool) -> tuple[Pages, slice]:
+    """Return the way through a list, and the part of it that is asked for."""
+    # The query of the calendar's own path is that of the archived URL.
+    asked = lists.page_of(visit) if visit.request.scope["path"] == _LIST else 1
+    last = max(-(-total // limits.CALENDAR_ROWS), 1)
+    page = min(asked, last)
+    begin, end = (page - 1) * limits.CALENDAR_ROWS, min(page * limits.CALENDAR_ROWS, total)
+    changes = "1" if is_narrowed else None
+
+    def to(number: int) -> str:
+        return _list_path(url, year, changes=changes, page=number if number > 1 else None)
+
+    before, after = to(page - 1) if page > 1 else "", to(page + 1) if page < last else ""
+    return Pages(begin + 1 if total else 0, end, total, before, after), slice(begin, end)
+
+
+def _folder_with_pages(visit: Visit, url: str) -> str:
+    """Return the list of pages below the folder of a URL; empty if there are none."""
+    folder = f"{url.partition('?')[0].rpartition('/')[0]}/"
+    return prefix_path(folder) if has_some_below(visit, folder) else ""
+
+
 def _entries(services: Services, history: UrlHistory) -> Iterator[CalendarEntry]:
-    before: VisibleState | None = None
+    """Yield what each snapshot did to a URL. What is shown again is compared with what was shown last."""
+    before: Change | None = None
+    last: VisibleState | None = None
     for state in history.states:
-        known = None if before is None else before.capture
-        now = state.capture
-        if now is None:
-            if known is not None:
-                yield entry(history.url, state, Change.GONE)
-        elif known is None:
-            yield entry(history.url, state, Change.NEW)
+        clocks.check()
+        diff = ""
+        if state.capture is None:
+            change = Change.WITHHELD if isinstance(state.answer, Blocked | Closed) else Change.GONE
+            if change is before or (before is None and change is Change.GONE):
+                continue
+            last = last if change is Change.WITHHELD else None
+        elif last is None:
+            change, last = Change.NEW, state
         else:
-            same = (known.blob, known.target, known.status) == (now.blob, now.target, now.status)
-            same = same and (now.is_redirect or memento.has_same_text(services, known, now))
-            diff = ""
-            if not same and before is not None and not now.is_redirect and not known.is_redirect:
-                diff = diff_path(before.seq, state.seq, history.url)
-            yield entry(history.url, state, Change.SAME if same else Change.CHANGED, diff)
-        before = state
+            change, diff = _compared(services, history.url, last, state)
+            last = state
+        yield entry(history.url, state, change, diff)
+        before = change
+
+
+def _compared(services: Services, url: str, before: VisibleState, state: VisibleState) -> tuple[Change, str]:
+    """Return what became of a URL between two states that show it, and where the difference is."""
+    known, now = before.capture, state.capture
+    assert known is not None
+    assert now is not None
+    same = (known.blob, known.target, known.status) == (now.blob, now.target, now.status)
+    if same and (now.is_redirect or memento.has_same_text(services, known, now)):
+        return Change.SAME, ""
+    has_texts = not now.is_redirect and not known.is_redirect
+    return Change.CHANGED, diff_path(before.seq, state.seq, url) if has_texts else ""
 
 
 def entry(url: str, state: VisibleState, change: Change, diff: str = "") -> CalendarEntry:
     """Return the entry of a URL in a state."""
-    capture = state.capture
+    capture, digits = state.capture, digits_of(state.seq)
     return CalendarEntry(
-        href="" if capture is None else replay_path(digits_of(state.seq), Modifier.FRAME, url),
+        href="" if capture is None else replay_path(digits, Modifier.FRAME, url),
         date=from_epoch(state.seq),
         change=change,
         status=0 if capture is None else capture.status,
@@ -110,6 +192,7 @@ def entry(url: str, state: VisibleState, change: Change, diff: str = "") -> Cale
         mime_type="" if capture is None else capture.mime_type,
         target="" if capture is None else capture.target,
         diff=diff,
+        digits="" if capture is None or capture.is_redirect else digits,
     )
 
 
@@ -150,6 +233,18 @@ def below(visit: Visit, prefix: str, after_key: str = "") -> Response:
     return visit.page("prefix.html", prefix=prefix, rows=rows, following=following)
 
 
+#: Seconds in which it is looked whether there is something below a prefix.
+_LOOK_SECONDS = 1.0
+
+
+def has_some_below(visit: Visit, prefix: str) -> bool:
+    """Return whether readers see something below a folder; not, if that cannot be told soon."""
+    low = surt(prefix)
+    with suppress(TookTooLong), clocks.under(clocks.Deadline(_LOOK_SECONDS)):
+        return next(visit.services.captures.below(Span(low, f"{low}\U0010ffff", None)), None) is not None
+    return False
+
+
 def _prefix_row(captures: list[VisibleCapture]) -> SimpleNamespace:
     """Return a URL, how many versions it has, and from when to when."""
     newest = max(captures, key=lambda capture: capture.since)
@@ -166,6 +261,21 @@ def _prefix_row(captures: list[VisibleCapture]) -> SimpleNamespace:
 
 
 # == differences ======================================================================================================
+
+
+_NO_DIGIT = re.compile(r"[^0-9]+")
+
+
+def chosen(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Lead from two versions that were chosen in a form to what differs, the earlier one first. Raises UsageError."""
+    url = archived_url(visit.parameter("url").encode("utf-8", "replace"))
+    if isinstance(url, Refused):
+        raise UsageError(url.reason)
+    times = [_NO_DIGIT.sub("", visit.parameter(name)) for name in ("old", "new")]
+    if not all(1 <= len(digits) <= len("YYYYMMDDhhmmss") for digits in times):
+        raise UsageError("two versions are compared: choose the one before and the one after")
+    old, new = sorted(seconds_of(span_end(digits)) for digits in times)
+    return visit.led(diff_path(old, new, url))
 
 
 #: Lines around a difference that are shown.
@@ -216,7 +326,7 @@ def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: boo
         new=entry(url, second, Change.SAME if is_same else Change.CHANGED),
         lines=lines,
         is_side_by_side=side_by_side,
-        other_view=diff_path(first.seq, second.seq, url),
+        other_view=diff_path(first.seq, second.seq, url, side_by_side=not side_by_side),
         is_text=is_text,
         is_same=is_same,
         is_cut=is_cut,

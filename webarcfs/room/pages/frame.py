@@ -17,12 +17,14 @@ from webarcfs.content.references import Rewritten, Use
 from webarcfs.content.rewriting import assembly
 from webarcfs.content.text import decode_charset
 from webarcfs.room.pages.archived import led_on, missing, redirect
+from webarcfs.room.pages.citing import citation_of
 from webarcfs.room.replay import headers, memento
 from webarcfs.room.replay.memento import Located, headers_for_all
 from webarcfs.room.replay.replay_url import (
     Modifier,
     Replay,
     calendar_path,
+    cite_path,
     diff_path,
     digits_of,
     record_path,
@@ -78,11 +80,12 @@ def _values(
 ) -> dict[str, Any]:
     """Return the values of the frame around a page, or around what a browser showed of it.
 
-    `source` is the URL of the page itself, `date` the snapshot's time, `captured` that of the server's response. An
-    earlier snapshot stored it if it `is_unchanged`, since the snapshot's own crawl met it again, or `is_carried_over`,
-    since that crawl has no capture of it. `furthest` is the largest distance in days between the snapshot and what the
-    page embeds, None if it is not known. A browser would proceed from the page to where it `goes_on`. `alone` is the
-    page as it is printed. `rendered` is the frame of the page as a browser showed it, `as_sent` the way back.
+    `source` is the URL of the page itself, `date` the snapshot's time, `captured` that of the server's response: where
+    a crawl met it again, it is `unchanged_since` an earlier one. It `is_carried_over` from an earlier snapshot, if the
+    snapshot's own crawl has no capture of it. `furthest` is the largest distance in days between the snapshot and what
+    the page embeds, None if it is not known. A browser would proceed from the page to where it `goes_on`. `alone` is
+    the page as it is printed, and `whole` its address for paper, which readers with rights have none of: theirs end.
+    `rendered` is the frame of the page as a browser showed it, `as_sent` the way back.
     """
     services, url = visit.services, located.url
     before, after = history.beside(seq)
@@ -100,20 +103,25 @@ def _values(
         modifier = Modifier.PAGE if is_of_pywb or not runs_scripts else Modifier.OBJECT
         furthest, goes_on = _contents(visit, located, seq, capture)
     source = f"{visit.origins.replay}{visit.token}{replay_path(digits, modifier, url)}"
-    is_older = seq > max(capture.since, capture.captured)
-    is_met = capture.is_revisit or (is_older and any(met.is_revisit and met.since == seq for met in history.captures))
+    times = memento.shown_times(history, capture, seq)
+    alone = _alone(visit, digits, url, has_dom=has_dom) if runs_scripts else source
     changed = next(
         (state for state in reversed(shown) if state.seq < seq and _differs(services, state.capture, capture)), None
     )
+    newest = shown[-1] if shown and shown[-1].seq > seq else None
+    # What leads elsewhere has no text to compare.
+    has_newer = newest is not None and _differs(services, newest.capture, capture)
     return {
         "url": url,
         "title": capture.title,
         "source": source,
         "sandbox": headers.SANDBOX_WITH_SCRIPTS if runs_scripts else headers.SANDBOX,
         "date": from_epoch(seq),
-        "captured": from_epoch(_first_captured(capture, history)),
-        "is_unchanged": is_met,
-        "is_carried_over": is_older and not is_met,
+        "citation": citation_of(visit, located, capture, times.captured),
+        "cite": cite_path(digits, url),
+        "captured": from_epoch(times.captured),
+        "unchanged_since": None if times.since is None else from_epoch(times.since),
+        "is_carried_over": times.is_carried_over,
         "furthest": furthest,
         "goes_on": None
         if not goes_on or is_of_pywb
@@ -121,11 +129,13 @@ def _values(
         "previous": _version(url, before.seq if before else None, frame_modifier),
         "following": _version(url, after.seq if after else None, frame_modifier),
         "first": _version(url, shown[0].seq if shown and shown[0].seq < seq else None, frame_modifier),
-        "last": _version(url, shown[-1].seq if shown and shown[-1].seq > seq else None, frame_modifier),
+        "last": _version(url, None if newest is None else newest.seq, frame_modifier),
         "calendar": calendar_path(url),
         "differences": "" if changed is None else diff_path(changed.seq, seq, url),
+        "until_newest": diff_path(seq, newest.seq, url) if newest is not None and has_newer else "",
         "raw": f"{visit.origins.replay}{visit.token}{replay_path(digits, Modifier.AS_SENT, url)}",
-        "alone": "" if runs_scripts else source,
+        "alone": alone,
+        "whole": "" if visit.token else alone if visit.origins.replay else visit.base + alone,
         "search": f"/search?{urlencode({'from': head.id})}" if head is not None and services.has_search else "",
         "record": head,
         "record_href": "" if head is None else record_path(head.id),
@@ -142,14 +152,10 @@ def _values(
     }
 
 
-def _first_captured(capture: VisibleCapture, history: UrlHistory) -> int:
-    """Return when the version of a capture was captured first: a crawl may only have met it unchanged."""
-    times = (
-        visible_capture.captured
-        for visible_capture in history.captures
-        if not visible_capture.is_revisit and visible_capture.until == capture.until
-    )
-    return next(times, capture.captured) if capture.is_revisit else capture.captured
+def _alone(visit: Visit, digits: str, url: str, *, has_dom: bool) -> str:
+    """Return the page for printing where scripts run: without them, since pywb's engine shows it in the frame only."""
+    modifier = Modifier.RENDERED if has_dom else Modifier.OBJECT
+    return f"{visit.origins.replay}{visit.token}{replay_path(digits, modifier, url)}"
 
 
 def _differs(services: Services, earlier: VisibleCapture | None, capture: VisibleCapture) -> bool:

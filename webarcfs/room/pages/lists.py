@@ -5,8 +5,10 @@ Several pages share the row of a snapshot, and the way through a long list.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from operator import attrgetter
 from types import SimpleNamespace
@@ -14,35 +16,59 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from webarcfs.access.reader_collections import VisibleCollection
 from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import VisibleCapture
 from webarcfs.archive.catalogue.catalogue import MOST_WORDS, ShownGroup, ShownSelection
+from webarcfs.archive.config.collection_files import read_picture
 from webarcfs.archive.index.database import Span
-from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.arc_paths import arc_path
+from webarcfs.archive.model.errors import NotFound, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.url_lists import without_fragment
 from webarcfs.archive.model.urls import surt
 from webarcfs.content.text import HTML_TYPES
-from webarcfs.room.replay.replay_url import Modifier, digits_of, publication_path, record_path, replay_path
-from webarcfs.room.views import PageLink, Pages, SnapshotRow
+from webarcfs.room.replay.headers import policy_of_bytes, whole
+from webarcfs.room.replay.replay_url import (
+    Modifier,
+    collection_path,
+    digits_of,
+    publication_path,
+    record_path,
+    replay_path,
+)
+from webarcfs.room.views import CollectionCard, PageLink, Pages, SnapshotRow
 from webarcfs.room.visit import Services, Visit
 
 # == rows =============================================================================================================
 
 
-#: Rows of a page of a list.
-ROWS = 50
+#: Rows of a page of a list, and links of a row of them.
+ROWS, MOST_NAMED = 50, 30
 #: Captures of a host, in order of their URLs, among which its first page is looked for.
 _LOOKED_THROUGH = 200
+#: Redirects in a row that are followed for a title, its letters, and the status from which a page is an error's.
+_LONGEST_WAY, _LONGEST_TITLE, _FIRST_ERROR = 3, 160, 400
+
+
+def snapshot_rows(services: Services, heads: Sequence[RecordHead]) -> list[SnapshotRow]:
+    """Return the rows of snapshots. Each leads to its first page, and has its title, only where that may be seen."""
+    first_pages = _first_pages(services, heads)
+    return [_row(head, first_pages.get(head.id, _FirstPage())) for head in heads]
 
 
 def snapshot_row(services: Services, head: RecordHead) -> SnapshotRow:
-    """Return the row of a snapshot; it leads to its first page only where that may be seen."""
+    """Return the row of one snapshot."""
+    return snapshot_rows(services, [head])[0]
+
+
+def _row(head: RecordHead, first_page: _FirstPage) -> SnapshotRow:
     sites = sites_of(head)
     return SnapshotRow(
         href=record_path(head.id),
-        start="" if head.closed_until is not None else start_of(services, head),
+        start=first_page.href,
         number=head.number,
-        title=head.title,
+        title=head.title or first_page.title,
         publication=head.publication,
         signature=head.signature,
         provenance=head.provenance,
@@ -65,10 +91,92 @@ def sites_of(head: RecordHead) -> tuple[str, ...]:
     return tuple(domain for domain in every if domain not in head.resource_domains) or tuple(every)
 
 
-def start_of(services: Services, head: RecordHead) -> str:
-    """Return the path of the frame of a snapshot's first start page."""
-    starts = start_urls(services, head)
-    return starts[0][1] if starts else ""
+@dataclass(frozen=True, slots=True)
+class _FirstPage:
+    """The first start page of a snapshot: the path of its frame, and its title as far as the reader may see it."""
+
+    href: str = ""
+    title: str = ""
+
+
+def _first_pages(services: Services, heads: Iterable[RecordHead]) -> dict[str, _FirstPage]:
+    """Return the first start pages of snapshots, by the ids of their records; none of closed ones.
+
+    That is the first URL of `start_urls`. The database is asked once for all of them, and once more for each step of
+    redirects, however many there are.
+    """
+    open_ones = [head for head in heads if head.closed_until is None and head.tags]
+    named, roots = dict[str, str](), dict[str, str]()
+    for head in open_ones:
+        sites = sites_of(head)
+        urls = (url for url in publication_urls(services, head.publication) if _domain(url) in sites)
+        url = next(urls, "")
+        (named if url else roots)[head.id] = url or f"http://{sites[0]}/"
+    asked = {head.id: head for head in open_ones if head.id in roots or not head.title}
+    captures = _captured(
+        services, {asked[record_id]: url for record_id, url in (named | roots).items() if record_id in asked}
+    )
+    for record_id in roots:
+        capture = captures.get(record_id)
+        if isinstance(capture, VisibleCapture):
+            named[record_id] = roots[record_id] if capture.is_redirect else capture.url
+        else:
+            named[record_id] = root_of(services, _tag_of(asked[record_id], roots[record_id]))
+    others = {asked[record_id]: named[record_id] for record_id, url in roots.items()
+              if record_id not in captures and named[record_id] != url}  # fmt: skip
+    captures |= _captured(services, others)
+    titles = _titles(
+        services, {head: captures[head.id] for head in open_ones if head.id in captures and not head.title}
+    )
+    return {
+        head.id: _FirstPage(frame_of(_tag_of(head, named[head.id]), named[head.id]), titles.get(head.id, ""))
+        for head in open_ones
+    }
+
+
+def _captured(services: Services, wanted: Mapping[RecordHead, str]) -> dict[str, VisibleCapture]:
+    """Return what the reader sees of a URL in each of some snapshots, by the ids of their records."""
+    if not wanted:
+        return {}
+    places = [(url, int(_tag_of(head, url).crawl_time.timestamp())) for head, url in wanted.items()]
+    captures = zip(wanted, services.captures.in_snapshots(places), strict=True)
+    return {head.id: capture for head, capture in captures if isinstance(capture, VisibleCapture)}
+
+
+def _titles(services: Services, captures: Mapping[RecordHead, VisibleCapture]) -> dict[str, str]:
+    """Return the titles of pages, and of those to which redirects led in the same crawl; by the ids of records."""
+    titles: dict[str, str] = {}
+    for _ in range(_LONGEST_WAY + 1):
+        targets: dict[RecordHead, str] = {}
+        for head, capture in captures.items():
+            target = without_fragment(capture.target)
+            if not capture.is_redirect:
+                titles[head.id] = "" if capture.status >= _FIRST_ERROR else short(capture.title, _LONGEST_TITLE)
+            elif _domain(target) in {tag.domain for tag in head.tags} and _has_place(target):
+                targets[head] = target
+        by_id = _captured(services, targets)
+        captures = {head: by_id[head.id] for head in targets if head.id in by_id}
+    return titles
+
+
+def _has_place(url: str) -> bool:
+    """Return whether an archive can have a URL: a redirect may lead to any."""
+    try:
+        arc_path(url)
+    except UrlRefused:
+        return False
+    return True
+
+
+def short(text: str, most: int) -> str:
+    """Return a text on one line; a long one ends with an ellipsis."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else f"{line[:most].rstrip()}…"
+
+
+def _tag_of(head: RecordHead, url: str) -> CommitTag:
+    """Return the snapshot of a record that has the host of a URL."""
+    return next(tag for tag in head.tags if tag.domain == _domain(url))
 
 
 def start_urls(services: Services, head: RecordHead) -> list[tuple[str, str]]:
@@ -113,6 +221,9 @@ def root_of(services: Services, tag: CommitTag, *, has_pages: bool = True) -> st
     """
     seq = int(tag.crawl_time.timestamp())
     root = f"http://{tag.domain}/"
+    (own,) = services.captures.in_snapshots([(root, seq)])  # this reads no other version of the page
+    if isinstance(own, VisibleCapture):
+        return root if own.is_redirect else own.url
     state = services.captures.state(root, seq)
     if state.capture is not None:
         return root if state.capture.is_redirect else state.capture.url
@@ -167,7 +278,7 @@ def pages_of(visit: Visit, total: int, rows: int = ROWS, *, name: str = "page", 
 _OCCASION, _REGULAR = "occasion", "regular"
 #: Filters of the list: parameter → label, and the value of a group of snapshots.
 _FILTERS: dict[str, tuple[str, Callable[[ShownGroup], str]]] = {
-    "signature": ("Signature", attrgetter("signature")),
+    "signature": ("Call number", attrgetter("signature")),
     "publication": ("Publication", attrgetter("publication")),
     "project": ("Project", attrgetter("project")),
     "type": ("Type", lambda group: _OCCASION if group.is_occasion else _REGULAR),
@@ -196,12 +307,16 @@ def home(visit: Visit, _: Mapping[str, str]) -> Response:
         if matching:
             is_oldest = visit.parameter("order") == "oldest"
             heads = services.records.listed(_selection(query, chosen), part, oldest=is_oldest)
-        shown = [snapshot_row(services, head) for head in heads]
+        shown = snapshot_rows(services, heads)
     total = _total(groups)
     return visit.page(
         "home.html",
         query=query,
         fonds=() if as_list else _fonds(services, groups),
+        collections=[]
+        if query or chosen or visit.parameter("all") or page_of(visit) > 1
+        else list(_collections(visit)),
+        total_collections=len(services.collections().by_name),
         rows=shown,
         pages=pages,
         filters=list(_choices(visit, matching if query else groups, chosen)) if total > 1 else (),
@@ -217,23 +332,119 @@ def publication(visit: Visit, path_params: Mapping[str, str]) -> Response:
     if not years:
         raise NotFound(f"there is no publication {name!r}")
     pages, part = pages_of(visit, sum(years.values()))
-    heads = open_ones = services.records.of_publication(name, part)
-    if part.start or any(head.closed_until is not None for head in heads):
-        open_ones = services.records.of_publication(name, part, only_open=True)
-    compare = [
-        PageLink(f"/compare/{quote(older.id, safe='')}..{quote(newer.id, safe='')}", "")
-        for newer, older in pairwise(open_ones)
-    ]
+    heads = services.records.of_publication(name, part)
     return visit.page(
         "publication.html",
         name=name,
         description=publication_description(services, name),
-        rows=[snapshot_row(services, head) for head in heads],
+        rows=snapshot_rows(services, heads),
         pages=pages,
         counts_by_year=list(years.items()),
-        compare=compare,
+        collections=links_to_collections(visit, name),
+        compare=list(_comparisons(services, heads)),
         search=f"/search?publication={quote(name, safe='')}" if services.has_search else "",
     )
+
+
+def _comparisons(services: Services, heads: Sequence[RecordHead]) -> Iterator[SimpleNamespace]:
+    """Yield where each open crawl of a page is compared with the open one before it, and when it was."""
+    open_ones = [head for head in heads if head.closed_until is None]
+    older = services.records.beside(open_ones[-1].id, only_open=True) if open_ones else None
+    for newer, before in pairwise([*open_ones, *([older] if older is not None else [])]):
+        href = f"/compare/{quote(before.id, safe='')}..{quote(newer.id, safe='')}"
+        yield SimpleNamespace(href=href, date=newer.date)
+
+
+# == collections ======================================================================================================
+
+
+#: Collections that the first page names, and letters of the beginning of a text.
+_FIRST_COLLECTIONS, _LEAD = 6, 280
+
+
+def collection_cards(visit: Visit) -> list[tuple[str, VisibleCollection]]:
+    """Return the collections that readers see, each with its title in the language of the visit, in order of these."""
+    visible = visit.services.collections().by_name.values()
+    titled = [(one.collection.title_in(visit.language), one) for one in visible]
+    return sorted(titled, key=lambda pair: (pair[0].casefold(), pair[1].collection.name))
+
+
+def collection_card(visit: Visit, visible: VisibleCollection) -> CollectionCard:
+    """Return a collection as lists have it."""
+    collection = visible.collection
+    paragraphs = collection.text_in(visit.language).replace("\r\n", "\n").strip().split("\n\n")
+    return CollectionCard(
+        href=collection_path(collection.name),
+        title=collection.title_in(visit.language),
+        lead=short(paragraphs[0], _LEAD),
+        count=visible.count,
+        first=visible.first,
+        last=visible.last,
+        picture=f"{collection_path(collection.name)}/picture" if collection.picture else "",
+        picture_text=collection.picture_text_in(visit.language),
+    )
+
+
+def collections(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Show the collections that have something for readers, by their titles."""
+    titled = collection_cards(visit)
+    pages, part = pages_of(visit, len(titled))
+    return visit.page("collections.html", cards=[collection_card(visit, one) for _, one in titled[part]], pages=pages)
+
+
+def collection(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Show a collection: its text, and its crawls, newest first. Raises NotFound for one without any for readers."""
+    services, visible = visit.services, _collection_of(visit, path_params["name"])
+    pages, part = pages_of(visit, visible.count)
+    heads = services.records.collected(visible.publications, visible.numbers, part)
+    return visit.page(
+        "collection.html",
+        card=collection_card(visit, visible),
+        text=visible.collection.text_in(visit.language),
+        publications=[PageLink(publication_path(name), name) for name in visible.publications[:MOST_NAMED]],
+        more_publications=max(len(visible.publications) - MOST_NAMED, 0),
+        rows=snapshot_rows(services, heads),
+        pages=pages,
+        search=f"/search?collection={quote(visible.collection.name, safe='')}" if services.has_search else "",
+    )
+
+
+def collection_picture(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Return the picture of a collection. It is a document of its own that runs nothing. Raises NotFound."""
+    visible = _collection_of(visit, path_params["name"])
+    try:
+        body, mime_type = read_picture(visit.services.archive, visible.collection.picture)
+    except UsageError as error:
+        raise NotFound(str(error)) from None
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    return whole(visit.request, 200, body, [
+        ("Content-Type", mime_type), ("ETag", etag), ("Cache-Control", visit.caching),
+        ("Content-Security-Policy", policy_of_bytes()),
+    ])  # fmt: skip
+
+
+def _collection_of(visit: Visit, name: str) -> VisibleCollection:
+    visible = visit.services.collections().by_name.get(name)
+    if visible is None:
+        raise NotFound(f"there is no collection {name!r}")
+    return visible
+
+
+def _collections(visit: Visit) -> Iterator[CollectionCard]:
+    """Yield the collections that the first page names."""
+    for _, visible in collection_cards(visit)[:_FIRST_COLLECTIONS]:
+        yield collection_card(visit, visible)
+
+
+def links_to_collections(visit: Visit, publication: str, number: int = 0) -> list[PageLink]:
+    """Return links to the collections that a publication or a crawl belongs to."""
+    return [
+        PageLink(collection_path(one.collection.name), one.collection.title_in(visit.language))
+        for one in visit.services.collections().of(publication, number)[:MOST_NAMED]
+    ]
+
+
+# == filters ==========================================================================================================
 
 
 def _fits(group: ShownGroup, chosen: Mapping[str, str]) -> bool:
@@ -263,6 +474,8 @@ def _fonds(services: Services, groups: Sequence[ShownGroup]) -> list[tuple[str, 
     for group in groups:
         by_publication[group.publication].append(group)
     newest = services.records.newest(by_publication, 2)
+    rows = iter(snapshot_rows(services, [head for heads in newest.values() for head in heads]))
+    rows_by_name = {name: [next(rows) for _ in heads] for name, heads in newest.items()}
     by_signature: dict[str, list[SimpleNamespace]] = defaultdict(list)
     for name, heads in sorted(newest.items()):
         by_signature[heads[0].signature].append(
@@ -272,8 +485,8 @@ def _fonds(services: Services, groups: Sequence[ShownGroup]) -> list[tuple[str, 
                 description=publication_description(services, name),
                 count=_total(by_publication[name]),
                 first=min(group.first for group in by_publication[name]),
-                newest=snapshot_row(services, heads[0]),
-                next_to_newest=snapshot_row(services, heads[1]) if len(heads) > 1 else None,
+                newest=rows_by_name[name][0],
+                next_to_newest=rows_by_name[name][1] if len(heads) > 1 else None,
             )
         )
     return sorted(by_signature.items(), key=lambda fonds: fonds[0])

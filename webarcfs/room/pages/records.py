@@ -215,6 +215,7 @@ def record(visit: Visit, path_params: Mapping[str, str]) -> Response:
         neighbours=neighbours,
         exports=[] if is_closed else [PageLink(f"{row.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc")],
         resources=total.resources,
+        collections=lists.links_to_collections(visit, head.publication, head.number),
     )
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
 from types import SimpleNamespace
@@ -15,86 +15,180 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from webarcfs.archive.catalogue.catalogue import ShownSelection
 from webarcfs.archive.model.errors import BadCondition, Damaged, NotFound, TooMany
-from webarcfs.archive.model.metadata import CommitTag, parse_moment, parse_time
-from webarcfs.room.pages import lists
+from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_moment, parse_time
+from webarcfs.room.pages import curves, finding, lists
 from webarcfs.room.replay.replay_url import calendar_path, record_path
-from webarcfs.room.views import Marked, PageLink
+from webarcfs.room.views import Marked, PageLink, SnapshotRow
 from webarcfs.room.visit import Services, Visit
-from webarcfs.search.query_language import AskedRole, parse_search
+from webarcfs.search.query_language import (
+    All,
+    AskedRole,
+    Expression,
+    ParsedSearch,
+    Words,
+    parse_span,
+    parse_whole_search,
+)
+from webarcfs.search.query_language import Any as AnyOf
+from webarcfs.search.words import KINDS
+from webarcfs.web.language import name_of_language
 
 if TYPE_CHECKING:
-    from webarcfs.search.searching import Hit, SearchQuestion
+    from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
 
 
 #: Hits of a page, groups of a page, and hits of a table that is taken away.
 HITS, _GROUPS, _TABLE = 20, 10, 1_000
+#: Collections whose hits are counted, each by a question of its own: the largest ones.
+_COLLECTIONS = 5
+#: A facet: its name in the URL, its label (a msgid), and its values with their counts.
+Facet = tuple[str, str, list[tuple[PageLink, int]]]
 #: Longest search, in characters.
 _LONGEST = 2_000
+#: Publications that a form offers: more than the first number are typed, and the second number of them suggested.
+_CHOSEN, _SUGGESTED = 30, 200
 _FIELDS = (
-    "site",
+    "during",
+    "at",
+    "present",
+    "past",
     "type",
     "language",
-    "role",
+    "site",
     "publication",
+    "collection",
+    "role",
     "after",
     "before",
-    "at",
     "record",
     "sort",
     "group",
     "errors",
-    "all",
 )
+#: What says of which states of the archive a search is: at most one of them holds.
+_STATES = ("during", "at", "present", "past", "record")
 #: Facet of the index → its parameter and its label (a msgid).
 _FACETS = {
+    "year": ("during", "Captured in"),
     "kind": ("type", "Kind of file"),
     "domain": ("site", "Site"),
     "language": ("language", "Language"),
     "publication": ("publication", "Publication"),
     "role": ("role", "Pages and resources"),
-    "year": ("", "Year"),
 }
 _SORTS = {"": "by relevance", "date": "newest first", "oldest": "oldest first", "url": "by URL"}
+#: Languages that the form offers: those of which most archives have pages. Others are codes in the URL.
+_LANGUAGES = (
+    "ar", "bg", "cs", "da", "de", "el", "en", "es", "et", "fa", "fi", "fr", "he", "hr", "hu", "it", "ja", "ko", "lt",
+    "lv", "nl", "no", "pl", "pt", "ro", "ru", "sk", "sl", "sr", "sv", "tr", "uk", "vi", "zh",
+)  # fmt: skip
+
+
+# == times as people type them, pure ==================================================================================
+
+
+_DAY_FIRST = re.compile(r"(?:(\d{1,2})\. ?)?(\d{1,2})[./] ?(\d{4})", re.ASCII)
+_BETWEEN = re.compile(
+    r"\s*(?:\.{2,}|[\u2010-\u2015\u2026])\s*|\s+(?:to|until|bis)\s+|(?<=\d{4})\s*-\s*(?=\d{4}\s*$)",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def time_in(text: str) -> str:
+    """Return a year, a month or a day as searches have it: `2024-03` for `3/2024`, `2024-03-31` for `31.3.2024`."""
+    match = _DAY_FIRST.fullmatch(text.strip())
+    if match is None:
+        return text.strip()
+    day, month, year = match.groups()
+    return f"{year}-{int(month):02}" + (f"-{int(day):02}" if day else "")
+
+
+def span_in(text: str) -> str:
+    """Return a span of time as searches have it: `2019..2021` for `2019-2021`, `2019 – 2021` or `2019 to 2021`."""
+    return "..".join(map(time_in, _BETWEEN.split(text.strip(), maxsplit=1)))
+
+
+# == the page =========================================================================================================
 
 
 #: The values of a search without hits.
 _NO_HITS: dict[str, Any] = {
-    "fault": "", "total": 0, "hits": (), "groups": (), "facets": (), "pages": None, "suggestion": None, "sorts": (),
+    "fault": "", "total": 0, "in_present": None, "is_exact": True, "is_of_the_past": False, "hits": (), "groups": (),
+    "facets": (), "pages": None, "curve": None, "suggestion": None, "states": (), "as_it_was": None, "sorts": (),
     "groupings": (), "exports": (), "missing": 0,
 }  # fmt: skip
 
 
 def search(visit: Visit, _: Mapping[str, str]) -> Response:
-    """Show the hits of a search; without words, the form. A `fault` marks what is wrong with the words."""
+    """Show the hits of a search; without words, the form. A `fault` marks what is wrong with the words.
+
+    `address` is the address that the words spell, if they do; it leads to its versions.
+    """
     services = visit.services
     words = visit.parameter("q")[:_LONGEST]
     fields = {name: visit.parameter(name) for name in _FIELDS if visit.parameter(name)}
-    head = services.records.head(visit.parameter("from")) if visit.parameter("from") else None
     hits: dict[str, Any] = {}
     if words and services.has_search:
         try:
             hits = _answered(visit, words)
         except (BadCondition, NotFound, TooMany) as error:
             hits = {"fault": str(error)}
+    url = finding.address_of(services, words)
     return visit.page(
         "search.html",
         words=words,
         fields=fields,
         has_index=services.has_search,
-        from_record=None if head is None else lists.snapshot_row(services, head),
-        publications=sorted({group.publication for group in services.records.groups()}),
-        snapshots=list(_snapshots(visit)),
+        address=None if url is None else PageLink(calendar_path(url), url),
+        from_record=_record(visit, "from"),
+        only_record=_record(visit, "record"),
+        publications=_publications(services),
+        languages=_languages(visit.language, fields.get("language", "")),
+        kinds=sorted(KINDS),
+        table_rows=_TABLE,
         **(_NO_HITS | hits),
     )
 
 
+def _curve(visit: Visit, words: str, parsed: ParsedSearch) -> PageLink | None:
+    """Return the curve of the words; None where they, or a choice, mean certain states alone."""
+    if _says_states(parsed) or any(visit.parameter(name) for name in ("record", "collection")):
+        return None
+    return PageLink(curves.address([words], **{name: visit.parameter(name) for name in curves.NARROWING}), "")
+
+
+def _record(visit: Visit, name: str) -> tuple[SnapshotRow, PageLink] | None:
+    """Return the record that a parameter names, with a link: to its crawl alone, or back to all crawls."""
+    record_id = visit.parameter(name)
+    head = visit.services.records.head(record_id) if record_id else None
+    if head is None:
+        return None
+    changes: dict[str, str | None] = dict.fromkeys((*_STATES, "page", "from"))
+    if name == "from":
+        changes["record"] = record_id
+    return lists.snapshot_row(visit.services, head), PageLink(visit.with_parameters(**changes), "")
+
+
+def _publications(services: Services) -> SimpleNamespace:
+    """Return the publications that readers see: `names`, and whether these are all of them, few enough to choose."""
+    names = sorted({group.publication for group in services.records.groups()})
+    return SimpleNamespace(names=names[:_SUGGESTED], is_choice=len(names) <= _CHOSEN)
+
+
+def _languages(of_page: str, chosen: str) -> list[tuple[str, str]]:
+    """Return the languages of the form by their names: code and name."""
+    codes = {*_LANGUAGES, *([chosen] if chosen else [])}
+    return sorted(
+        ((code, name_of_language(code, of_page)) for code in codes), key=lambda language: language[1].casefold()
+    )
+
+
 def _answered(visit: Visit, words: str) -> dict[str, Any]:
-    parse_search(words)  # so that a fault is marked at its place in what was typed
+    parsed = parse_whole_search(words)  # so that a fault is marked at its place in what was typed
     services, question = visit.services, question_of(visit)
     searcher = services.searcher()
-    if visit.parameter("group") == "snapshot":
+    if visit.parameter("group") == "snapshot" and question.at is None:
         number = lists.page_of(visit)
         asked = replace(question, limit=_GROUPS + 1, offset=(number - 1) * _GROUPS)
         groups = searcher.by_snapshot(asked)
@@ -102,55 +196,73 @@ def _answered(visit: Visit, words: str) -> dict[str, Any]:
         pages, _ = lists.pages_of(visit, (number - 1) * _GROUPS + len(groups), _GROUPS)
         return {
             "total": answer.total,
-            "groups": [_group(services, visit, group.commitTag, group.total, group.hits) for group in groups[:_GROUPS]],
+            "in_present": answer.in_present,
+            "is_exact": answer.is_exact,
+            "groups": [_group(visit, group, parsed) for group in groups[:_GROUPS]],
             "pages": pages,
+            "states": () if _says_states(parsed) else _states(visit, question),
             "groupings": _groupings(visit),
+            "curve": _curve(visit, words, parsed),
             "missing": answer.missing,
         }
     offset = (lists.page_of(visit) - 1) * HITS
     answer = searcher.ask(replace(question, limit=HITS, offset=offset))
+    is_of_the_past = not answer.total and question.present
+    if is_of_the_past:  # what the present does not have, the past may have
+        question = replace(question, present=False)
+        answer = searcher.ask(replace(question, limit=HITS, offset=offset))
     pages, _ = lists.pages_of(visit, answer.total, HITS)
     suggestion = None
     if answer.suggestion:
         suggestion = PageLink(visit.with_parameters(q=answer.suggestion, page=None), answer.suggestion)
+    taken = {"present": None} if is_of_the_past else {}
     return {
         "total": answer.total,
-        "hits": [_hit(services, hit) for hit in answer.hits],
-        "facets": list(_facets(visit, searcher.facets(question))) if answer.total else (),
+        "in_present": answer.in_present,
+        "is_exact": answer.is_exact,
+        "is_of_the_past": is_of_the_past and answer.total > 0,
+        "hits": [_hit(services, hit, parsed) for hit in answer.hits],
+        "facets": _all_facets(visit, searcher, question, parsed) if answer.total else (),
         "pages": pages,
         "suggestion": suggestion,
+        "states": () if _says_states(parsed) else _states(visit, question),
+        "curve": _curve(visit, words, parsed) if answer.total else None,
+        "as_it_was": _as_it_was(visit, question) if not answer.total else None,
         "sorts": [
             PageLink(visit.with_parameters(sort=name, page=None), label, visit.parameter("sort") == name)
             for name, label in _SORTS.items()
         ],
-        "groupings": _groupings(visit),
+        "groupings": () if question.at is not None else _groupings(visit),
         "exports": [
-            PageLink(visit.with_parameters(f"/search.{kind}", page=None), kind.upper()) for kind in ("csv", "json")
+            PageLink(visit.with_parameters(f"/search.{kind}", page=None, group=None, **taken), kind.upper())
+            for kind in ("csv", "json")
         ],
         "missing": answer.missing,
     }
 
 
 def question_of(visit: Visit) -> SearchQuestion:
-    """Return the question of a request. Raises BadCondition, NotFound."""
+    """Return the question of a request. A time takes the place of the present, and a state that of a record.
+
+    Raises BadCondition, NotFound.
+    """
     from webarcfs.search.searching import HitOrder, SearchQuestion  # noqa: PLC0415 # of the extra `search`
 
-    words = visit.parameter("q")[:_LONGEST]
-    for name, key in (("after", "after"), ("before", "before")):
-        if value := visit.parameter(name):
-            words = f"({words}) {key}:{value}"
-    site = visit.parameter("site")
-    if site:
-        words = f"({words}) site:{site}"
     sort, role = visit.parameter("sort"), visit.parameter("role")
-    records = visit.parameters().get("record", [])
-    at = _at(visit.parameter("at"))
+    at, during = _at(visit.parameter("at")), span_in(visit.parameter("during"))
+    record_id = visit.parameter("record")
     return SearchQuestion(
-        words=words,
+        words=visit.parameter("q")[:_LONGEST],
         at=at,
-        record=records[-1] if records and at is None else "",
-        all_versions=visit.parameter("all") == "1" and not records and at is None,
+        record=record_id if at is None else "",
+        past=visit.parameter("past") == "1" and at is None and visit.parameter("present") != "1",
+        present=visit.parameter("present") == "1" and at is None and not during and not record_id,
+        during=during,
+        site=visit.parameter("site"),
+        after=time_in(visit.parameter("after")),
+        before=time_in(visit.parameter("before")),
         publication=visit.parameter("publication"),
+        collection=visit.parameter("collection"),
         type=visit.parameter("type"),
         language=visit.parameter("language"),
         role=role if role in set(AskedRole) else "",
@@ -160,55 +272,103 @@ def question_of(visit: Visit) -> SearchQuestion:
 
 
 def _at(text: str) -> CommitTag | datetime | None:
+    """Return the snapshot or the time that a text means: the end of a year, a month or a day."""
+    if not text:
+        return None
     try:
-        return parse_moment(text) if text else None
+        return parse_moment(text)
     except Damaged:
+        pass
+    try:
+        return from_epoch(parse_span(time_in(text))[1] - 1)
+    except BadCondition:
         raise BadCondition(f"{text!r} is no time and no snapshot") from None
 
 
-def _snapshots(visit: Visit) -> Iterator[tuple[str, str, bool]]:
-    chosen = set(visit.parameters().get("record", []))
-    for record in visit.services.records.listed(ShownSelection(), slice(0, lists.ROWS)):
-        if record.closed_until is None:
-            yield record.id, f"{record.title or record.domain}", record.id in chosen
+def _hit(services: Services, hit: Hit, parsed: ParsedSearch) -> SimpleNamespace:
+    """Return a hit: the span in which its URL has the words, and what became of it since.
 
-
-def _hit(services: Services, hit: Hit) -> SimpleNamespace:
-    """Return a hit. `calendar` has the versions of its URL; `first` and `last` are snapshots that have the URL."""
+    `calendar` has all versions of its URL. It `has_words` at present, or is at least `present`. `is_of_words`: the
+    search has words, and not conditions alone.
+    """
     tag = CommitTag.parse(hit.commitTag)
-    record_id = services.gate.facts(tag.domain).records.get(int(tag.crawl_time.timestamp()))
+    facts = services.gate.facts(tag.domain)
+    record_id = facts.records.get(int(tag.crawl_time.timestamp()))
     head = None if record_id is None else services.records.head(record_id)
+    newest = {from_epoch(snapshot.seq) for snapshot in facts.newest_at(len(facts.shown) - 1)}
+    words_from, words_to = parse_time(hit.wordsFrom), parse_time(hit.wordsTo)
     return SimpleNamespace(
         href=lists.frame_of(tag, hit.url),
         calendar=calendar_path(hit.url),
         title=hit.title,
         url=hit.url,
+        date=tag.crawl_time,
         mime_type=hit.mimeType,
         language=hit.language,
         size=hit.size,
-        first=parse_time(hit.first),
-        last=parse_time(hit.last),
+        words_from=words_from,
+        words_to=words_to,
+        versions=hit.versions,
+        of_versions=hit.ofVersions,
+        has_words=words_to in newest,
+        is_present=parse_time(hit.last) in newest,
+        is_of_words=_has_words(parsed.expression),
         snippet=Marked(hit.snippet.text, hit.snippet.marks),
         signature="" if head is None else head.signature,
         project="" if head is None else head.project,
         domain=tag.domain,
-        record=None if head is None else PageLink(record_path(head.id), head.title),
+        record=None if head is None else PageLink(record_path(head.id), head.title or tag.domain),
     )
 
 
-def _group(services: Services, visit: Visit, tag_text: str, total: int, hits: Iterable[Hit]) -> SimpleNamespace:
+def _has_words(expression: Expression) -> bool:
+    match expression:
+        case Words():
+            return True
+        case All(inner) | AnyOf(inner):
+            return any(map(_has_words, inner))
+    return False
+
+
+def _group(visit: Visit, group: SnapshotHits, parsed: ParsedSearch) -> SimpleNamespace:
     """Return the hits of one snapshot: how many, the first of them, and where all are."""
-    tag = CommitTag.parse(tag_text)
+    services, tag = visit.services, CommitTag.parse(group.commitTag)
     record_id = services.gate.facts(tag.domain).records.get(int(tag.crawl_time.timestamp()))
     head = None if record_id is None else services.records.head(record_id)
     return SimpleNamespace(
-        anchor=re.sub(r"[^A-Za-z0-9]", "-", tag_text),
+        anchor=re.sub(r"[^A-Za-z0-9]", "-", group.commitTag),
         title=tag.domain if head is None or not head.title else head.title,
         date=tag.crawl_time,
         domain=tag.domain,
-        total=total,
-        hits=[_hit(services, hit) for hit in hits],
-        more=visit.with_parameters(at=tag_text, group=None, page=None, record=None),
+        total=group.total,
+        hits=[_hit(services, hit, parsed) for hit in group.hits],
+        more=_in_state(visit, group=None, at=group.commitTag),
+    )
+
+
+def _in_state(visit: Visit, **changes: str | None) -> str:
+    """Return the search with other states of the archive than now, and with other changes."""
+    return visit.with_parameters("", **(dict.fromkeys((*_STATES, "page")) | changes))
+
+
+def _as_it_was(visit: Visit, question: SearchQuestion) -> PageLink | None:
+    """Return the search of the state at the end of the span of time that was asked; None where none was."""
+    end = question.during.rpartition("..")[2]
+    return PageLink(_in_state(visit, at=end), end) if end else None
+
+
+def _says_states(parsed: ParsedSearch) -> bool:
+    return parsed.is_present or parsed.at is not None or parsed.during is not None
+
+
+def _states(visit: Visit, question: SearchQuestion) -> tuple[PageLink, ...]:
+    """Return the choice between all versions and the present."""
+    is_part = question.present or question.past or question.at is not None
+    is_all = not (is_part or question.during or question.record)
+    return (
+        PageLink(_in_state(visit), "all versions", is_all),
+        PageLink(_in_state(visit, present="1"), "at present", question.present),
+        PageLink(_in_state(visit, past="1", during=question.during or None), "only in earlier versions", question.past),
     )
 
 
@@ -220,19 +380,43 @@ def _groupings(visit: Visit) -> tuple[PageLink, ...]:
     )
 
 
-def _facets(
-    visit: Visit, counts: dict[str, list[tuple[str, int]]]
-) -> Iterator[tuple[str, str, list[tuple[PageLink, int]]]]:
-    """Yield the facets: the name in the URL, the label (a msgid), and the values with their counts."""
+def _all_facets(visit: Visit, searcher: Searcher, question: SearchQuestion, parsed: ParsedSearch) -> list[Facet]:
+    facets = list(_facets(visit, searcher.facets(question), parsed))
+    values = list(_in_collections(visit, searcher, question))
+    return [*facets, ("collection", "Collection", values)] if values else facets
+
+
+def _in_collections(visit: Visit, searcher: Searcher, question: SearchQuestion) -> Iterator[tuple[PageLink, int]]:
+    """Yield the collections that have hits, of the largest ones; where one is chosen, that alone."""
+    collections = visit.services.collections().by_name
+    names = sorted(collections, key=lambda name: (-collections[name].count, name))[:_COLLECTIONS]
+    for name in [question.collection] if question.collection else names:
+        if name in collections and (count := searcher.count(replace(question, collection=name))):
+            href = visit.with_parameters("", collection=None if question.collection else name, page=None)
+            title = collections[name].collection.title_in(visit.language)
+            yield PageLink(href, title, bool(question.collection)), count
+
+
+def _facets(visit: Visit, counts: dict[str, list[tuple[str, int]]], parsed: ParsedSearch) -> Iterator[Facet]:
+    """Yield the facets: the name in the URL, the label (a msgid), and the values with their counts.
+
+    A year is a span in which pages were captured. It takes the place of the state or the record that was asked, and is
+    no link where the words say what is asked.
+    """
     for name, (parameter, label) in _FACETS.items():
-        chosen = visit.parameter(parameter) if parameter else ""
+        chosen = visit.parameter(parameter)
         values = []
         for value, count in counts.get(name, ()):
             here = value == chosen
-            changes: dict[str, str | int | None] = {parameter: None if here else value, "page": None}
-            href = visit.with_parameters("", **changes) if parameter else ""
+            changed = None if here else value
+            if parameter in _STATES and _says_states(parsed):
+                href = ""
+            elif parameter in _STATES:
+                href = _in_state(visit, **{parameter: changed})
+            else:
+                href = visit.with_parameters("", page=None, **{parameter: changed})
             values.append((PageLink(href, value, here), count))
-        if len(values) > 1 or chosen:
+        if values:
             yield parameter, label, values
 
 
@@ -257,7 +441,13 @@ def exported(visit: Visit, path_params: Mapping[str, str]) -> Response:
         for hit in answer.hits
     ]
     if path_params["kind"] == "json":
-        output = {"total": answer.total, "hits": rows, "suggestion": answer.suggestion}
+        output = {
+            "total": answer.total,
+            "exact": answer.is_exact,
+            "inPresent": answer.in_present,
+            "hits": rows,
+            "suggestion": answer.suggestion,
+        }
         return visit.file(json.dumps(output, ensure_ascii=False, indent=1).encode(), "application/json")
     text = io.StringIO()
     if rows:

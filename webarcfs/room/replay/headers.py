@@ -207,9 +207,15 @@ def with_fields(answer: Response, fields: Fields) -> Response:
 
 
 def _is_known(request: Request, fields: Fields) -> bool:
-    """Return whether the client has the body already (RFC 9110 section 13.1.2)."""
-    known = request.headers.get("if-none-match", "")
-    return bool(known) and (known.strip() == "*" or _etag(fields) in _tags(known))
+    """Return whether the client has the body already (RFC 9110 sections 13.1.2 and 13.1.3).
+
+    A date counts where no tag is named, and if it is the very date of the body: after a withdrawal that may be earlier.
+    """
+    known = request.headers.get("if-none-match")
+    if known is None:
+        date = next((value for name, value in fields if name == "Last-Modified"), "")
+        return bool(date) and request.headers.get("if-modified-since", "").strip() == date
+    return known.strip() == "*" or _etag(fields) in _tags(known)
 
 
 def _is_current(request: Request, fields: Fields) -> bool:

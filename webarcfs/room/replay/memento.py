@@ -521,6 +521,37 @@ def state_of(services: Services, domain: str, seconds: int) -> int | None:
     return facts.newest(max(seconds, facts.seqs[0]))[0].seq if facts.shown else None
 
 
+@dataclass(frozen=True, slots=True)
+class ShownTimes:
+    """When a server sent what a state shows (seconds): `captured`; it is the same `since` then, if that is earlier.
+
+    `is_carried_over`: an earlier snapshot captured it, and the crawl of this one did not.
+    """
+
+    captured: int
+    since: int | None = None
+    is_carried_over: bool = False
+
+
+def shown_times(history: UrlHistory, capture: VisibleCapture, seq: int) -> ShownTimes:
+    """Return the times that a reader is told of what the state of a snapshot shows."""
+    is_older = seq > max(capture.since, capture.captured)
+    met = capture if capture.is_revisit else None
+    if met is None and is_older:
+        same = (other for other in history.captures if (other.blob, other.target) == (capture.blob, capture.target))
+        met = next((other for other in same if other.is_revisit and other.since == seq), None)
+    if met is None:
+        return ShownTimes(capture.captured, None, is_older)
+    first = _first_captured(history, capture)
+    return ShownTimes(met.captured, first if first < met.captured else None)
+
+
+def _first_captured(history: UrlHistory, capture: VisibleCapture) -> int:
+    """Return when the version of a capture was captured first: a crawl may only have met it unchanged."""
+    times = (other.captured for other in history.captures if not other.is_revisit and other.until == capture.until)
+    return next(times, capture.captured) if capture.is_revisit else capture.captured
+
+
 def _is_endless(services: Services, target: str, url: str, seq: int) -> bool:
     """Return whether a redirect leads back to a URL that it came from, or through too many."""
     seen = {url}

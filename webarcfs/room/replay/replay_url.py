@@ -426,14 +426,25 @@ def timemap_path(form: MapFormat, url: str, since: int | None = None) -> str:
     return f"/timemap/{form}/{'' if since is None else f'{digits_of(since)}/'}{_safe(url)}"
 
 
-def diff_path(old: int, new: int, url: str) -> str:
-    """Return the path of the comparison of a canonical URL at two times (seconds)."""
-    return f"/diff/{digits_of(old)}..{digits_of(new)}/{_safe(url)}"
+def diff_path(old: int, new: int, url: str, *, side_by_side: bool = False) -> str:
+    """Return the path of the comparison of a canonical URL at two times (seconds), in one of its two views."""
+    view = "side" if side_by_side else "diff"
+    return f"/{view}/{digits_of(old)}..{digits_of(new)}/{_safe(url)}"
+
+
+def cite_path(digits: str, url: str, form: str = "") -> str:
+    """Return the path of the citation of a canonical URL at a time: a page, or a file of a form."""
+    return f"/cite{'.' if form else ''}{form}/{replay_path(digits, Modifier.FRAME, url).removeprefix('/web/')}"
 
 
 def record_path(record_id: str) -> str:
     """Return the path of a record's page."""
     return f"/snapshot/{quote(record_id, safe='')}"
+
+
+def collection_path(name: str) -> str:
+    """Return the path of a collection's page."""
+    return f"/collection/{quote(name, safe='')}"
 
 
 def publication_path(name: str) -> str:

@@ -21,7 +21,19 @@ from starlette.types import ASGIApp
 from webarcfs.access.gate import Reader
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
-from webarcfs.room.pages import about, archived, calendar, frame, lists, mementos, records, searching
+from webarcfs.room.pages import (
+    about,
+    archived,
+    calendar,
+    citing,
+    curves,
+    finding,
+    frame,
+    lists,
+    mementos,
+    records,
+    searching,
+)
 from webarcfs.room.replay import replay_url
 from webarcfs.room.replay.pywb_proxy import PywbProxy
 from webarcfs.room.replay.replay_url import (
@@ -85,9 +97,13 @@ class RoomRoute(PathRoute):
         self.answer, self.is_costly = answer, is_costly
 
 
+#: Beginnings of paths that crawlers are asked not to follow.
+_FOR_READERS_ALONE = ("/web/", "/cite", "/diff/", "/find", "/search", "/curve", "/cdx")
+
+
 def _robots(_visit: Visit, _: Mapping[str, str]) -> Response:
     """Keep crawlers out of replay: an archive must not be found in place of the sites that it archives."""
-    return PlainTextResponse("User-agent: *\nDisallow: /web/\nDisallow: /diff/\nDisallow: /search\nDisallow: /cdx\n")
+    return PlainTextResponse("User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in _FOR_READERS_ALONE))
 
 
 # -- URLs of the past --------------------------------------------------------------------------------------------------
@@ -152,6 +168,8 @@ def _absent(_: Request) -> Response:
 name_expression("digits", "[0-9]*")
 name_expression("export", "xml|json|dc")
 name_expression("rows", "csv|json")
+name_expression("drawing", "csv|svg")
+name_expression("citation", "|".join(citing.FORMS))
 name_expression("notice", "|".join(Notice))
 name_expression("token", "[^/]*")
 #: All paths of the room; the first that fits answers, so those that are asked for most come first.
@@ -159,19 +177,28 @@ ROUTES: tuple[RoomRoute, ...] = (
     RoomRoute("calendar", "/web/{digits:digits}*/", _past, is_costly=True),
     RoomRoute("past", "/web/", _past),
     RoomRoute("home", "/", lists.home),
+    RoomRoute("find", "/find", finding.find),
     RoomRoute("search", "/search", searching.search, is_costly=True),
     RoomRoute("search as a file", "/search.{kind:rows}", searching.exported, is_costly=True),
+    RoomRoute("curve", "/curve", curves.curve, is_costly=True),
+    RoomRoute("curve as a file", "/curve.{kind:drawing}", curves.exported, is_costly=True),
     RoomRoute("TimeMap", "/timemap/", _past, is_costly=True),
     RoomRoute("differences", "/diff/", _past, is_costly=True),
+    RoomRoute("chosen versions", "/diff", calendar.chosen),
     RoomRoute("side by side", "/side/", _side, is_costly=True),
+    RoomRoute("citation", "/cite/", citing.page),
+    RoomRoute("citation as a file", "/cite.{form:citation}/", citing.file),
     RoomRoute("publication", "/publication/{name}", lists.publication),
+    RoomRoute("collections", "/collections", lists.collections),
+    RoomRoute("picture", "/collection/{name}/picture", lists.collection_picture),
+    RoomRoute("collection", "/collection/{name}", lists.collection),
     RoomRoute("links as CSV", "/snapshot/{record}/links.csv", records.links_as_csv, is_costly=True),
     RoomRoute("links", "/snapshot/{record}/links", records.links, is_costly=True),
     RoomRoute("record as a file", "/snapshot/{record}.{kind:export}", records.exported),
     RoomRoute("record", "/snapshot/{record}", records.record, is_costly=True),
     RoomRoute("compare", "/compare/{pair}", records.compare, is_costly=True),
     RoomRoute("opensearch", "/opensearch.xml", searching.description),
-    RoomRoute("versions", "/versions", calendar.versions),
+    RoomRoute("versions", "/versions", calendar.versions, is_costly=True),
     RoomRoute("urls", "/urls", calendar.urls, is_costly=True),
     RoomRoute("cdx", "/cdx", mementos.answer_cdx, is_costly=True),
     RoomRoute("cdx of the Wayback Machine", "/cdx/search/cdx", mementos.answer_cdx, is_costly=True),

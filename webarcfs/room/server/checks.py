@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from webarcfs.access import access_rules
 from webarcfs.access.gate import Gate, Reader
-from webarcfs.archive.config import settings_files
+from webarcfs.archive.config import collection_files, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
 from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
@@ -41,6 +41,7 @@ def checks(options: ServerOptions) -> Iterator[Check]:
         ("libraries", _libraries),
         ("archive", lambda: _owner(archive)),
         ("settings", lambda: _settings(archive)),
+        ("collections", lambda: _collections(archive)),
         ("database", lambda: _database(archive)),
         ("access.aclj", lambda: _access(archive)),
         ("catalogue", lambda: _catalogue(archive)),
@@ -77,6 +78,12 @@ def _owner(archive: Archive) -> str:
 def _settings(archive: Archive) -> str:
     _, warning = settings_files.load(archive.settings)
     return warning or str(archive.settings)
+
+
+def _collections(archive: Archive) -> str:
+    if faults := collection_files.faults_of(archive):
+        raise UsageError("; ".join(faults))
+    return f"{len(collection_files.load_collections(archive).by_name)} collections"
 
 
 def _database(archive: Archive) -> str:

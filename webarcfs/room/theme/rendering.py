@@ -18,6 +18,8 @@ from markupsafe import Markup
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.room.views import CalendarEntry, Change, Slice, SnapshotRow
+from webarcfs.search.curve_picture import CurveTexts, picture, sign
+from webarcfs.search.curves import Curves, decimals
 from webarcfs.web import language as languages
 from webarcfs.web.rendering import PageRenderer, link_to
 
@@ -29,7 +31,7 @@ MOST = 7
 #: Years that are shown without a snapshot between those that have some.
 _MOST_YEARS = 60
 #: The mark that means several in one place: the change that matters most.
-_WEIGHT = {Change.SAME: 0, Change.CHANGED: 1, Change.NEW: 2, Change.GONE: 3}
+_WEIGHT = {Change.SAME: 0, Change.CHANGED: 1, Change.NEW: 2, Change.GONE: 3, Change.WITHHELD: 4}
 _CELL, _ROW = 34, 26
 
 
@@ -215,7 +217,8 @@ def _linked(
 
 
 def _mark(change: Change, x: float, y: float, radius: float) -> Markup:
-    """Return a mark: a disc is new, a diamond changed, a ring the same, a crossed square gone."""
+    """Return a mark: a disc is new, a diamond changed, a ring the same, a crossed square gone, a
+    ring with a bar not shown."""
     if change is Change.NEW:
         shape = Markup('<circle cx="{:g}" cy="{:g}" r="{:g}"/>').format(x, y, radius)
     elif change is Change.CHANGED:
@@ -223,12 +226,46 @@ def _mark(change: Change, x: float, y: float, radius: float) -> Markup:
         shape = Markup('<path d="M{:g} {:g}l{r:g} {r:g}l-{r:g} {r:g}l-{r:g} -{r:g}z"/>').format(x, y - long, r=long)
     elif change is Change.SAME:
         shape = Markup('<circle cx="{:g}" cy="{:g}" r="{:g}"/>').format(x, y, radius - 1)
+    elif change is Change.WITHHELD:
+        shape = Markup('<circle cx="{x:g}" cy="{y:g}" r="{r:g}"/><path d="M{a:g} {y:g}h{w:g}"/>').format(
+            x=x, y=y, r=radius - 1, a=x - radius * 0.5, w=radius
+        )
     else:
         half = radius * 0.8
         shape = Markup('<path d="M{a:g} {b:g}h{w:g}v{w:g}h-{w:g}zl{w:g} {w:g}m0 -{w:g}l-{w:g} {w:g}"/>').format(
             a=x - half, b=y - half, w=2 * half
         )
     return Markup('<g class="mark {}">{}</g>').format(change.value, shape)
+
+
+# -- words over time ---------------------------------------------------------------------------------------------------
+
+
+def curve_texts(language: str) -> CurveTexts:
+    """Return what a picture of curves says in a language."""
+    return CurveTexts(
+        title=languages.translate(languages.msgid("Share of the captured versions with these words"), language),
+        few=languages.translate(languages.msgid("fewer than 20 versions"), language),
+        of=languages.translate(languages.msgid("of"), language),
+        nothing=languages.translate(languages.msgid("nothing was captured"), language),
+        per_cent=partial(languages.per_cent, language=language),
+        number=partial(languages.number, language=language),
+    )
+
+
+def over_time(curves: Curves, language: str) -> Markup:
+    """Return curves of words as a picture, without its key."""
+    return Markup(picture(curves, curve_texts(language)))  # noqa: S704 # it escapes all text
+
+
+def curve_sign(at: int) -> Markup:
+    """Return the mark of a curve, for where its words stand beside it."""
+    return Markup(sign(at))  # noqa: S704 # it has no text
+
+
+def per_cent(share: float, language: str) -> str:
+    """Return a share as a text in per cent."""
+    return languages.per_cent(share, decimals(share), language)
 
 
 # -- all pictures ------------------------------------------------------------------------------------------------------
@@ -264,5 +301,6 @@ class Look(PageRenderer):
 
 
 def _pictures(language: str) -> dict[str, object]:
-    drawn = {picture.__name__: partial(picture, language=language) for picture in (years, sizes, months_of, years_of)}
-    return {"parts_of": parts_of, "mark": mark, **drawn}
+    functions = (years, sizes, months_of, years_of, over_time, per_cent)
+    drawn = {function.__name__: partial(function, language=language) for function in functions}
+    return {"parts_of": parts_of, "mark": mark, "curve_sign": curve_sign, **drawn}

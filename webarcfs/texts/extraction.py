@@ -3,7 +3,7 @@
 The process reads bodies from git itself, a document a request, and answers in order. A document at which it dies, or
 for which it takes too long, has a fault; the next ones go to a new process.
 
-`python -m agent.indexing.extraction` is that process.
+`python -m webarcfs.texts.extraction` is that process.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Extraction(Generic[T]):
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._waiting: deque[tuple[T, ExtractionRequest]] = deque()
+        self._waiting: deque[tuple[T, ExtractionRequest | None]] = deque()
         self._read = bytearray()
 
     def __enter__(self) -> Extraction[T]:
@@ -85,11 +85,12 @@ class Extraction(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def texts(self, wanted: Iterable[tuple[T, ExtractionRequest]]) -> Iterator[tuple[T, Extracted]]:
-        """Yield each item with its text, in order."""
+    def texts(self, wanted: Iterable[tuple[T, ExtractionRequest | None]]) -> Iterator[tuple[T, Extracted]]:
+        """Yield each item with its text, in order; without a request, an empty one."""
         for pair in wanted:
             self._waiting.append(pair)
-            self._send(pair[1])
+            if pair[1] is not None:
+                self._send(pair[1])
             if len(self._waiting) >= _AHEAD:
                 yield self._next()
         while self._waiting:
@@ -107,9 +108,11 @@ class Extraction(Generic[T]):
             self._process.stdin.flush()
 
     def _next(self) -> tuple[T, Extracted]:
+        item, request = self._waiting.popleft()
+        if request is None:
+            return item, Extracted()
         assert self._process is not None
         answer = self._answer(self._process)
-        item, request = self._waiting.popleft()
         if answer is not None:
             return item, answer
         fault = self._fault()
@@ -117,7 +120,8 @@ class Extraction(Generic[T]):
             "the text of %s (%s in %s) was not read: %s", request.mime_type, request.blob, request.repository, fault
         )
         for _, waiting_request in self._waiting:
-            self._send(waiting_request)
+            if waiting_request is not None:
+                self._send(waiting_request)
         return item, Extracted(fault=fault)
 
     def _answer(self, process: subprocess.Popen[bytes]) -> Extracted | None:
@@ -200,10 +204,9 @@ def _text_of(store: Repository, request: ExtractionRequest) -> Extracted:
     """Return the text of a body. Raises Damaged if git cannot read it."""
     from webarcfs.content.extractors.extracting import extract  # noqa: PLC0415 # only this process needs them
 
+    head = store.read_short(request.head, LONGEST_OF_ARC)
     with opened(store, request.blob) as file:
-        return extract(
-            file, request.mime_type, content_type_in(store.read_short(request.head, LONGEST_OF_ARC)), request.language
-        )
+        return extract(file, request.mime_type, content_type_in(head), request.language)
 
 
 def _write(out: BinaryIO, data: bytes) -> None:
