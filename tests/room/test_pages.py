@@ -263,6 +263,14 @@ def test_a_search_is_narrowed_to_the_present_and_back_by_links(room: Served) -> 
     assert present.css_first(".orders a[href='/search?q=line']").text() == "all versions"  # type: ignore[union-attr]
 
 
+def test_words_that_no_page_has_together_are_searched_one_by_one(room: Served) -> None:
+    page = tree(room, "/search?q=line+nowhereatall")
+    assert count_of(page) == "Nothing was found."
+    assert page.css_first("a[href='/search?q=line+OR+nowhereatall']") is not None
+    for words in ("nowhereatall", "line+OR+nowhereatall", "%22line+nowhereatall%22", "line+-nowhereatall"):
+        assert tree(room, f"/search?q={words}").css("a[href*='+OR+']:not([href*='type='])") == [] or "OR" in words
+
+
 def test_what_the_present_does_not_have_earlier_versions_show(room: Served) -> None:
     page = tree(room, "/search?q=%22line+3%22&present=1")
     assert count_of(page) == "At present no page fits. Earlier versions do: one page"
