@@ -232,7 +232,9 @@ def test_a_search_finds_all_versions_and_says_how_many_pages_the_present_has(roo
     assert spans_of(now) == ["Has the words since 25 Feb 2021, in all 2 versions of this time"]
     gone = tree(room, "/search?q=url:new.pdf")
     assert spans_of(gone) == ["Had the words on 25 Feb 2021 the page is gone since"]
-    assert spans_of(tree(room, f"/search?q=site:{DOMAIN}+type:html")) == ["Fits since 1 May 2020, in all 3 versions of this time"]
+    assert spans_of(tree(room, f"/search?q=site:{DOMAIN}+type:html")) == [
+        "Fits since 1 May 2020, in all 3 versions of this time"
+    ]
 
 
 def test_a_search_tells_nothing_of_crawls_that_are_hidden(tmp_path: Path) -> None:
