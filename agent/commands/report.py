@@ -455,7 +455,8 @@ class UrlFate:
         if self.lines:
             yield f"  by the crawl {self.summary['job']}"
         if self.captures:
-            yield f"  the archive has it, as {self.captures[0]} stored it last: `webarc log {shlex.quote(self.url)}`"
+            log = f"`webarc log {shlex.quote(self.url)}`"
+            yield f"  the archive has versions of it, the newest of {self.captures[0]}: {log}"
 
     def _unseen(self) -> Iterator[str]:
         if self.summary:

@@ -206,7 +206,7 @@ def test_a_url_is_told_of_by_the_crawl_that_asked_for_it(archive: Archive, site:
     assert _run(archive, "report", site.host).out.startswith(whole)
     for folder in archive.reports.glob("*unlinked*"):
         shutil.rmtree(folder)
-    assert "the archive has it, as 2" in told("/unlinked", code=1)
+    assert "the archive has versions of it, the newest of 2" in told("/unlinked", code=1)
     archive.database.write_bytes(b"no database")
     done = _run(archive, "report", "--url", site.url("/unlinked"))
     assert done.code == Exit.USAGE and "whether another crawl has it is not known" in done.err

@@ -193,6 +193,7 @@ _SEARCHED = page(
     is_exact=False,
     is_of_the_past=False,
     curve=PageLink("/curve?q=bericht+ausschuss&type=pdf", ""),
+    either=PageLink("/search?q=bericht+OR+ausschuss", ""),
     address=PageLink("/web/*/http://www.bundestag.example/", "http://www.bundestag.example/"),
     only_record=(row(), PageLink("/search?q=bericht", "")),
     languages=(("de", "German"), ("en", "English"), ("tlh", "tlh")),
@@ -421,8 +422,8 @@ _HOME = page(
 
 _FORM = with_values(
     _SEARCHED, words="", fields={}, total=0, hits=(), facets=(), pages=None, suggestion=None, from_record=None,
-    only_record=None, address=None, curve=None, in_present=None, is_exact=True, states=(), sorts=(), groupings=(),
-    exports=(),
+    only_record=None, address=None, curve=None, either=None, in_present=None, is_exact=True, states=(), sorts=(),
+    groupings=(), exports=(),
     missing=0, publications=SimpleNamespace(names=(), is_choice=True),
 )  # fmt: skip
 _BARE_HOME = page(

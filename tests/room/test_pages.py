@@ -225,14 +225,16 @@ def test_a_search_finds_all_versions_and_says_how_many_pages_the_present_has(roo
     assert hit.css_first(f"a[href='/web/*/{HOME}']") is not None
     twice = tree(room, "/search?q=%22line+6%22")
     assert spans_of(twice) == [
-        "Had the words from 1 May 2020 to 25 Feb 2021, in 2 versions the page has changed since"
+        "Had the words from 1 May 2020 to 25 Feb 2021, in all 2 versions of this time the page has changed since"
     ]  # fmt: skip
     now = tree(room, "/search?q=%22another+line+1%22")
     assert count_of(now) == "one page: 1 at present, 0 only in earlier versions"
-    assert spans_of(now) == ["Has the words since 25 Feb 2021, in 2 versions"]
+    assert spans_of(now) == ["Has the words since 25 Feb 2021, in all 2 versions of this time"]
     gone = tree(room, "/search?q=url:new.pdf")
     assert spans_of(gone) == ["Had the words on 25 Feb 2021 the page is gone since"]
-    assert spans_of(tree(room, f"/search?q=site:{DOMAIN}+type:html")) == ["Fits since 1 May 2020, in 3 versions"]
+    assert spans_of(tree(room, f"/search?q=site:{DOMAIN}+type:html")) == [
+        "Fits since 1 May 2020, in all 3 versions of this time"
+    ]
 
 
 def test_a_search_tells_nothing_of_crawls_that_are_hidden(tmp_path: Path) -> None:
@@ -261,6 +263,14 @@ def test_a_search_is_narrowed_to_the_present_and_back_by_links(room: Served) -> 
     assert count_of(present) == "one page"
     assert present.css_first(".orders a[aria-current]").text() == "at present"  # type: ignore[union-attr]
     assert present.css_first(".orders a[href='/search?q=line']").text() == "all versions"  # type: ignore[union-attr]
+
+
+def test_words_that_no_page_has_together_are_searched_one_by_one(room: Served) -> None:
+    page = tree(room, "/search?q=line+nowhereatall")
+    assert count_of(page) == "Nothing was found."
+    assert page.css_first("a[href='/search?q=line+OR+nowhereatall']") is not None
+    for words in ("nowhereatall", "line+OR+nowhereatall", "%22line+nowhereatall%22", "line+-nowhereatall"):
+        assert tree(room, f"/search?q={words}").css("a[href*='+OR+']:not([href*='type='])") == [] or "OR" in words
 
 
 def test_what_the_present_does_not_have_earlier_versions_show(room: Served) -> None:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from agent.indexing.fulltext import bring_in_step
 from agent.indexing.recovery import recover
@@ -96,7 +96,12 @@ def _of(history: History, rows: Iterable[MetaData], origin: DocumentOrigin, *, t
     ]
 
 
+#: A page that an embargoed crawl stored, and an open one of another publication met.
+_EMBARGOED = History([Step("p", {"a": "1"}, closed_for="1 year"), Step("q", {"a": "1"})])
+
+
 @given(HISTORIES)
+@example(_EMBARGOED)
 @settings(
     max_examples=_ARCHIVES,
     deadline=None,

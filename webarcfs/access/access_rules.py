@@ -150,12 +150,15 @@ def _containing(snapshots: Iterable[VisibleSnapshot], version: VersionSpan, saw:
 def publication_of(snapshots: Sequence[VisibleSnapshot], version: VersionSpan, saw: Saw) -> str:
     """Return the publication that stored a version, as far as a reader may see that crawl.
 
-    Else it is that of the first crawl with the version that the reader may see; empty where there is none.
+    Else it is that of the first open crawl with the version. One that is closed until a date counts where no open crawl
+    has it: a rule allows the version by name. Empty where there is none.
     """
     storing = next((snapshot for snapshot in snapshots if snapshot.seq == version.stored), None)
     if storing is not None and storing.standing is Standing.OPEN:
         return storing.publication
-    first = min(_containing(snapshots, version, saw), key=lambda candidate: candidate.seq, default=None)
+    containing = sorted(_containing(snapshots, version, saw), key=lambda candidate: candidate.seq)
+    is_open = (candidate for candidate in containing if candidate.standing is Standing.OPEN)
+    first = next(is_open, next(iter(containing), None))
     return "" if first is None else first.publication
 
 

@@ -187,7 +187,7 @@ def _table(answer: SearchAnswer, offset: int) -> None:
     for number, hit in enumerate(answer.hits, offset + 1):
         dates = hit.wordsFrom if hit.wordsFrom == hit.wordsTo else f"{hit.wordsFrom} … {hit.wordsTo}"
         if hit.ofVersions > 1:
-            dates += f", {hit.versions:,} of {hit.ofVersions:,} versions"
+            dates += f", {hit.versions:,} of the {hit.ofVersions:,} versions between"
         console.print(Text.assemble((f"{number}. {hit.title or hit.url}", "bold")))
         console.print(f"   {hit.url}   {hit.mimeType}   {dates}")
         snippet = Text(hit.snippet.text)

@@ -137,7 +137,9 @@ def cat(tag_: str, document_: str, *, place: ArchiveArgument, text: bool, render
     folder = store.find(tree, path)
     arc = next(versions.arcs(store, folder.oid), None) if folder is not None and folder.is_tree else None
     if folder is None or arc is None or arc.path or arc.data is None:
-        raise NotFound(f"{which} has no document /{target.domain}/{path}")
+        raise NotFound(
+            f"{which} has no document /{target.domain}/{path}; `webarc log {document_}` lists what became of it"
+        )
     sys.stdout.flush()
     with suppress(BrokenPipeError):  # its reader has seen enough
         if rendered:

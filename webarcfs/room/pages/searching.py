@@ -115,8 +115,8 @@ def span_in(text: str) -> str:
 #: The values of a search without hits.
 _NO_HITS: dict[str, Any] = {
     "fault": "", "total": 0, "in_present": None, "is_exact": True, "is_of_the_past": False, "hits": (), "groups": (),
-    "facets": (), "pages": None, "curve": None, "suggestion": None, "states": (), "as_it_was": None, "sorts": (),
-    "groupings": (), "exports": (), "missing": 0,
+    "facets": (), "pages": None, "curve": None, "either": None, "suggestion": None, "states": (), "as_it_was": None,
+    "sorts": (), "groupings": (), "exports": (), "missing": 0,
 }  # fmt: skip
 
 
@@ -149,6 +149,14 @@ def search(visit: Visit, _: Mapping[str, str]) -> Response:
         table_rows=_TABLE,
         **(_NO_HITS | hits),
     )
+
+
+def _either(visit: Visit, words: str) -> PageLink | None:
+    """Return the search for one of several plain words; None for a search that says more, or has one word."""
+    plain = words.split()
+    if len(plain) < 2 or any(not word.isalnum() or word in ("OR", "NOT") for word in plain):
+        return None
+    return PageLink(visit.with_parameters(q=" OR ".join(plain), page=None), "")
 
 
 def _curve(visit: Visit, words: str, parsed: ParsedSearch) -> PageLink | None:
@@ -227,6 +235,7 @@ def _answered(visit: Visit, words: str) -> dict[str, Any]:
         "suggestion": suggestion,
         "states": () if _says_states(parsed) else _states(visit, question),
         "curve": _curve(visit, words, parsed) if answer.total else None,
+        "either": None if answer.total else _either(visit, words),
         "as_it_was": _as_it_was(visit, question) if not answer.total else None,
         "sorts": [
             PageLink(visit.with_parameters(sort=name, page=None), label, visit.parameter("sort") == name)
