@@ -258,7 +258,7 @@ def test_the_pause_is_kept_after_a_request_that_was_cut(site: ScriptSite, archiv
         running.give(OrderWord.RESUME)
         assert running.end().complete
     assert _repeated(site) == {"/step?n=0"}
-    assert site.smallest_gap(site.host) >= wait - 0.1
+    assert site.smallest_gap(site.host) >= wait - 1  # a busy site notices a request late; without the pause it is 0
 
 
 def test_a_page_that_is_stopped_has_its_word(site: ScriptSite, archive: Archive) -> None:

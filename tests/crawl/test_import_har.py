@@ -291,8 +291,8 @@ def test_a_har_that_a_browser_recorded(archive: Archive, site: Site, tmp_path: P
     with browsers.chromium(tmp_path) as browser:
         context = browser.new_context(record_har_path=tmp_path / "a.har", record_har_content="embed")
         tab = context.new_page()
-        tab.goto(site.url("/"))
-        tab.goto(site.url("/moved"))
+        tab.goto(site.url("/"), wait_until="networkidle")  # a body that is still on its way is not in the HAR
+        tab.goto(site.url("/moved"), wait_until="networkidle")
         context.close()
     imported(archive, tmp_path / "a.har")
     assert {"index.html", "s.css", "i.png", "latin"} <= arcs(archive, site.host)
