@@ -31,6 +31,7 @@ TABLES: Mapping[str, type] = {
     "[backup]": settings.BackupSettings,
     "[browser]": settings.BrowserSettings,
     "[readers]": settings.ReadersSettings,
+    "[save]": settings.SaveSettings,
     "[profile.NAME]": settings.Profile,
     "[[publication]]": settings.Publication,
     "[[publication.exclude]]": settings.Exclusion,

@@ -44,8 +44,9 @@ from agent.crawl.job_folder import (
     JobState,
     Phase,
     command_line_name,
+    is_asked_for,
     is_import,
-    is_patch,
+    is_page,
     kind_of,
     publication_of,
     step_of,
@@ -239,6 +240,8 @@ def _step(name: str) -> str:
 #: Jobs at once for each wget that may run: a job that waits for a slot or is in the pipeline needs no wget. Bounded,
 #: since each job is a process of some 50 MB.
 JOBS_PER_INSTANCE = 4
+#: Jobs at once that save single pages, beside those: neither waits for the other.
+PAGES_AT_ONCE = 2
 #: Seconds until the next try of a job that was left.
 _LEFT_SECONDS = 0.5
 #: Seconds that `start --once` waits for a left job whose publication is locked and whose item names no process: the
@@ -275,13 +278,24 @@ class Dispatch:
         self._left -= {state.job for state in self.history.open if state.runs and not state.by_agent}
         room = self.settings.crawl.max_instances * JOBS_PER_INSTANCE
         for job in self.resume:
-            if len(self.children) >= room:
-                break
-            self._try_to_go_on(job)
+            if is_page(job):
+                if self._has_room_for(job):
+                    self._try_to_go_on(job)
+            elif self._running_crawls < room:
+                self._try_to_go_on(job)
         for due in self.due(now()):
-            if len(self.children) >= room:
+            if self._running_crawls >= room:
                 break
             self._try_to_begin(due.publication)
+
+    @property
+    def _running_crawls(self) -> int:
+        return sum(not is_page(job) for job in self.children)
+
+    def _has_room_for(self, page: str) -> bool:
+        """Return whether the job of a page may begin now: two pages of a host are saved one after the other."""
+        running = [publication_of(job) for job in self.children if is_page(job)]
+        return len(running) < PAGES_AT_ONCE and publication_of(page) not in running
 
     @property
     def resume(self) -> list[str]:
@@ -292,7 +306,7 @@ class Dispatch:
 
     def _is_to_resume(self, state: JobState, at: datetime) -> bool:
         """Return whether a job without a process needs one; one that is held does once it has an order."""
-        is_asked = is_patch(state.job) and not state.attempted  # by the desk
+        is_asked = is_asked_for(state.job) and not state.attempted
         if not state.held and (state.job in self._left or is_asked or job_folder.is_due(state, at)):
             return True
         if is_import(state.job) or job_orders.last(self._archive.jobs / state.job) <= state.orders:
@@ -423,7 +437,7 @@ class Dispatch:
         item = scheduler.item_of(folder, publication_of(job))
         if item.state is Phase.FAILED:  # a failure that its process writes from now on is new
             job_folder.save_item(folder, _waiting(item))
-        if publication is not None:
+        if publication is not None and not is_page(job):
             job_folder.save(folder, self._definition(publication))
         elif job_folder.load(folder) is None:
             _log.warning("%s has no definition; the crawl that made it resumes it", folder)
@@ -490,7 +504,7 @@ class Dispatch:
         self._not_before[kind_of(job)] = time.monotonic() + _ELSEWHERE_SECONDS
         if not folder.is_dir():
             return
-        if job_folder.has_begun(folder) or is_patch(job):
+        if job_folder.has_begun(folder) or is_asked_for(job):
             self._left.add(job)
             self._not_before[job] = time.monotonic() + _LEFT_SECONDS
         else:

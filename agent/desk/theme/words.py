@@ -58,7 +58,7 @@ EVENTS: dict[str, str] = {
     "discarded": msgid("discarded"), "restored": msgid("restored"), "backup": msgid("backed up"),
     "measure": msgid("measure"), "edited": msgid("description changed"), "interrupted": msgid("interrupted"),
     "resumed": msgid("resumed"), "attached": msgid("file attached"), "replaced": msgid("file replaced"),
-    "patched": msgid("missing pages fetched"),
+    "patched": msgid("missing pages fetched"), "asked": msgid("saving was asked for"),
     "noted": msgid("note to a file changed"), "detached": msgid("file removed"),
 }  # fmt: skip
 ROLES: dict[str, str] = {

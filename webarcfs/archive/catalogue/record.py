@@ -573,7 +573,7 @@ class Occasion(StrEnum):
 #: Who set what no person did.
 SYSTEM = "webarcfs"
 #: How the names of crawls end that are outside the schedule, and of those that ask again: these are no imports.
-_FETCHED = ("+occasion", "+patch")
+_FETCHED = ("+occasion", "+patch", "+page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -817,7 +817,7 @@ class Record:
 
 
 #: What the id of the record of a crawl beside the schedule ends in.
-BESIDE_SCHEDULE = "+occasion"
+BESIDE_SCHEDULE = ("+occasion", "+page")
 
 
 def is_of_import(record_id: str) -> bool:

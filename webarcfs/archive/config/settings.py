@@ -93,6 +93,8 @@ class AtDeadline(StrEnum):
     WAIT = "wait"
 
 
+#: Begins the name of the publication that has the pages of a host which people saved one by one.
+SAVED = "saved-"
 #: Settings of a publication whose values are in files that nobody else may read.
 SECRETS = ("login", "cookies", "headers")
 _RELEASE = validators.one_of(*Release)
@@ -383,6 +385,21 @@ class DeskSettings(ReadersSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SaveSettings:
+    """`[save]`: pages that people save one by one, and where readers are led who want one saved."""
+
+    address: str = setting(
+        validators.web_address,
+        "",
+        "The desk's address, such as https://desk.example.org: notices of the reading room on pages that are not in "
+        "the archive then link to its form. None: they have no link.",
+    )
+    release: str = setting(
+        validators.one_of("", *Release), "", "When readers may see a saved page. None: as the archive's own value says."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
     """`[[publication.exclude]]`: a part of a site that is left out, and why."""
 
@@ -571,6 +588,11 @@ class Publication:
         return self.release != Release.AUTOMATIC or self.closed_for is not None
 
     @property
+    def is_saved(self) -> bool:
+        """Whether it has single pages that people saved: a URL among them that is private permits nothing by itself."""
+        return self.name.startswith(SAVED)
+
+    @property
     def has_secrets(self) -> bool:
         """Whether servers are shown what nobody else may know."""
         return bool(self.login or self.cookies or self.headers)
@@ -599,6 +621,7 @@ class Settings:
     browser: BrowserSettings = BrowserSettings()
     readers: ReadersSettings = ReadersSettings()
     desk: DeskSettings = DeskSettings()
+    save: SaveSettings = SaveSettings()
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     publications: tuple[Publication, ...] = ()
 

@@ -33,6 +33,7 @@ from webarcfs.archive.config.settings import (
     ReadersSettings,
     Release,
     ReleaseSettings,
+    SaveSettings,
     Settings,
     with_newer_words,
 )
@@ -177,6 +178,7 @@ def parse(
         browser=read_table(BrowserSettings, tables.pop("browser", {}), "browser", faults),
         readers=read_table(ReadersSettings, tables.pop("readers", {}), "readers", faults),
         desk=read_table(DeskSettings, tables.pop("desk", {}), "desk", faults),
+        save=read_table(SaveSettings, tables.pop("save", {}), "save", faults),
         profiles=profiles,
         publications=listed,
     )

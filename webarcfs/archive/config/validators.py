@@ -292,6 +292,16 @@ def url(value: Any) -> str:
         raise ValueError(str(error)) from None
 
 
+def web_address(value: Any) -> str:
+    """Check for the address of a server, such as https://desk.example.org, or none; return it without a last slash."""
+    if not text(value):
+        return ""
+    address = url(value)
+    if "?" in address or "#" in value:
+        raise ValueError(f"{value!r} is no address of a server, such as https://desk.example.org")
+    return address.rstrip("/")
+
+
 def feed_url(value: Any) -> str:
     """Check for an http(s) URL, or none; return its canonical form."""
     return url(value) if value else ""
