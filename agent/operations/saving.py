@@ -314,6 +314,20 @@ def url_saved_by(archive: Archive, job: str) -> str:
     return ""
 
 
+def is_kept_out(definition: Definition) -> bool:
+    """Return whether a page is at an address of one's own network by its URL alone, and nothing permits that."""
+    urls, crawl = definition.publication.urls, definition.publication.crawl
+    return not crawl.private_addresses and any(scope.is_private_domain(domain_of(url)) for url in urls)
+
+
+def description_of(text: str) -> str:
+    """Return what a person says of a page as one line. Raises UsageError for a long one."""
+    line = " ".join(text.split())
+    if len(line) > LONGEST_DESCRIPTION:
+        raise UsageError(f"a description has {LONGEST_DESCRIPTION} characters at most; this one has {len(line)}")
+    return line
+
+
 def must_be_known(fetcher: str) -> str:
     """Return what shows the page, as a form or an option names it; empty for as usual. Raises UsageError."""
     if fetcher and fetcher not in set(Fetcher):

@@ -1,6 +1,6 @@
 """A resolver and a public address under a test's control, in this process or in each Python of a command.
 
-Names end in `.test`. The n-th look-up of a name in a process gives the n-th of its addresses, the last one from then on.
+Names end in `.test`. The n-th look-up of a name in a process gives the n-th of its addresses, from then on the last.
 `PUBLIC` is an address of loopback that counts as public, so that servers of tests can be on it; all else is judged as
 ever. A `Sink` is at a private address, and counts who connects.
 """

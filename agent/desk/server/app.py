@@ -51,7 +51,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.desk import forms, login
 from agent.desk.forms import SentForm
 from agent.desk.login import Session
-from agent.desk.pages import access, jobs, preview, registers, settings_pages, snapshots, today
+from agent.desk.pages import access, jobs, preview, registers, saved_page, settings_pages, snapshots, today
 from agent.desk.theme.desk_rendering import DeskLook, Saying
 from agent.desk.theme.words import msgid
 from agent.desk.visit import NO_STORE, Desk, DeskVisit, Problem
@@ -294,6 +294,8 @@ ROUTES: Final[tuple[DeskRoute, ...]] = (
     DeskRoute("compare with any", "/compare", snapshots.choose),
     DeskRoute("running", "/running", jobs.running),
     DeskRoute("order", "/job/{job}/order", post=jobs.give, acts=Right.CAPTURE, again=jobs.running),
+    DeskRoute("save a page", "/save", saved_page.show, saved_page.save, Right.CAPTURE, Right.CAPTURE),
+    DeskRoute("saved page", "/save/{job}", saved_page.result),
     DeskRoute("publications", "/publications", settings_pages.listed),
     DeskRoute("new publication", "/publications/+new", settings_pages.new, settings_pages.save, Right.PUBLICATIONS,
               Right.PUBLICATIONS),
