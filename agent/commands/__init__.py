@@ -11,6 +11,7 @@ COMMANDS = Commands(
     {
         "init": "agent.commands.archive:init",
         "crawl": "agent.commands.crawl:crawl",
+        "save": "agent.commands.save:save",
         "import": "agent.commands.import_:import_",
         "start": "agent.commands.service:start",
         "stop": "agent.commands.service:stop",

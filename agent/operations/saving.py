@@ -25,14 +25,16 @@ from enum import StrEnum, auto
 from pathlib import Path
 from typing import Any
 
-from agent.crawl import job_folder, scope
+from agent.crawl import crawl_log, job_folder, scope
 from agent.crawl.job_folder import PAGE, Definition, SavedPage, is_page, kind_of
 from agent.crawl.public_proxy import BLOCKED_PORTS
+from agent.reports import tables
+from agent.reports.tables import LogLine
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import SAVED, AtDeadline, Fetcher, Publication, Settings
 from webarcfs.archive.config.validators import Interval, start_url
-from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
+from webarcfs.archive.model.errors import Damaged, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import compact_time, from_epoch
 from webarcfs.archive.model.sites import split_port
 from webarcfs.archive.model.urls import domain_of
@@ -42,14 +44,14 @@ from webarcfs.archive.system import files, locks
 
 
 class UrlRefusal(StrEnum):
-    """Why a URL is not saved."""
+    """Why a URL is not saved, in a sentence."""
 
-    NO_URL = auto()
-    SCHEME = auto()
-    LONG = auto()
-    USER = auto()
-    PORT = auto()
-    PRIVATE = auto()
+    NO_URL = "This is no address of a page, such as https://www.example.org/page."
+    SCHEME = "Only addresses that begin with http:// or https:// can be saved."
+    LONG = "This address is too long: it may have 8,192 characters, all in ASCII."
+    USER = "This address has a name or a password in it. Leave out what stands before the @."
+    PORT = "The port of this address belongs to another protocol than that of the web."
+    PRIVATE = "This address is one of your own machine or network, and is not saved."
 
 
 #: Characters of what a person may type as a URL, and of what they may say of the page.
@@ -58,10 +60,8 @@ _SCHEME = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*):(?!\d)")
 _AUTHORITY = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]*:)?[\\/]*([^\\/?#]*)")
 
 
-def read_url(  # noqa: PLR0911 # a reason each
-    typed: str, *, allows_private: bool = False
-) -> str | UrlRefusal:
-    """Return the canonical URL that a person means, or why it is not saved."""
+def read_url(typed: str) -> str | UrlRefusal:
+    """Return the canonical URL that a person means, or why it is not saved. It may be one of one's own network."""
     if len(typed.strip()) > LONGEST_URL:
         return UrlRefusal.LONG
     scheme = _SCHEME.match(typed)
@@ -77,11 +77,7 @@ def read_url(  # noqa: PLR0911 # a reason each
         return UrlRefusal.NO_URL
     if len(url) > LONGEST_URL:  # each letter of another script takes several characters
         return UrlRefusal.LONG
-    if _port_of(url, domain) in BLOCKED_PORTS:
-        return UrlRefusal.PORT
-    if not allows_private and scope.is_private_domain(domain):
-        return UrlRefusal.PRIVATE
-    return url
+    return UrlRefusal.PORT if _port_of(url, domain) in BLOCKED_PORTS else url
 
 
 def _port_of(url: str, domain: str) -> int:
@@ -312,6 +308,34 @@ def url_saved_by(archive: Archive, job: str) -> str:
     with contextlib.suppress(Damaged):
         return str((files.read_json(archive.reports / job / "summary.json") or {}).get("page", ""))
     return ""
+
+
+#: Redirects in a row that a result follows.
+_MOST_REDIRECTS = 20
+
+
+def lines_of(archive: Archive, job: str, url: str) -> list[LogLine]:
+    """Return the lines of a job's log on a URL, and on what its redirects led to; none where it cannot be read."""
+    with contextlib.suppress(NotFound, Damaged, OSError), crawl_log.reading(archive.reports / job) as log:
+        lines = {line.url: line for line in tables.parsed(log)}
+        redirected = {line.referrer: line for line in lines.values() if line.path.endswith("R")}
+        followed = {url: lines[url]} if url in lines else {}
+        here = url
+        while here in followed and 300 <= followed[here].status < 400 and len(followed) <= _MOST_REDIRECTS:
+            target = redirected.get(here)
+            if target is None or target.url in followed:
+                break
+            here = target.url
+            followed[here] = target
+        return list(followed.values())
+    return []
+
+
+def why_not(lines: list[LogLine]) -> list[str]:
+    """Return why a page did not come, in sentences."""
+    if not lines:
+        return ["Its log is not there, or is damaged."]
+    return [sentence.strip() for sentence in tables.fate(lines[-1])][1:]
 
 
 def is_kept_out(definition: Definition) -> bool:

@@ -6,15 +6,14 @@ shows the job while it is open, and what came of it from its report.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
-from agent.crawl import browser_check, crawl_log, job_folder
+from agent.crawl import browser_check, job_folder
 from agent.crawl.job_folder import JobState, SavedPage
 from agent.desk.pages import jobs
 from agent.desk.theme import words
@@ -22,18 +21,14 @@ from agent.desk.views import FormField
 from agent.desk.visit import DeskVisit, Problem
 from agent.operations import saving
 from agent.operations.saving import AskedPage, SaveState, UrlRefusal
-from agent.reports import tables
-from agent.reports.tables import LogLine
 from agent.service import agent_status
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.settings import Fetcher
-from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.archive.model.errors import NotFound
 from webarcfs.web import language as languages
 
 PATH = "/save"
-#: Redirects in a row that a result follows.
-_MOST_REDIRECTS = 20
 _LED: Mapping[SaveState, str] = {
     SaveState.BEGUN: words.msgid("The page is being saved."),
     SaveState.RUNS: words.msgid("This page is being saved already. This is how far it is."),
@@ -100,7 +95,7 @@ def _bookmarklet(origin: str) -> str:
 def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Ask for a page to be saved. Raises UsageError, SettingsError, OSError."""
     form, settings = visit.form, visit.desk.settings()
-    url = saving.read_url(form.raw("url"), allows_private=True)
+    url = saving.read_url(form.raw("url"))
     if isinstance(url, UrlRefusal):
         return _refused(visit, path_params, url)
     description = saving.description_of(form.raw("description"))
@@ -119,7 +114,7 @@ def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
 
 def _refused(visit: DeskVisit, path_params: Mapping[str, str], why: UrlRefusal) -> Response:
-    text = visit.desk.said(words.URL_REFUSALS[why], visit.language)
+    text = visit.desk.said(str(why), visit.language)
     return show(visit.with_problem(Problem(text, {"url": text})), path_params)
 
 
@@ -168,7 +163,7 @@ _NOTHING: Mapping[str, Any] = {
 def _ended(visit: DeskVisit, job: str, url: str) -> dict[str, Any]:
     """Return what came of a page: links to it and to its record, or why it did not come."""
     archive = visit.desk.archive
-    lines = _lines(archive.reports / job, url)
+    lines = saving.lines_of(archive, job, url)
     last = lines[-1] if lines else None
     is_saved = last is not None and last.archived
     with opened(archive, Catalogue(archive)) as records:
@@ -182,28 +177,6 @@ def _ended(visit: DeskVisit, job: str, url: str) -> dict[str, Any]:
         "record": href if record is not None else "",
         "waits": record is not None and has_parts and record.state is not RecordState.RELEASED,
         "report": f"/report/{quote(job, safe='')}",
-        "sentences": [] if last is None or is_saved else list(tables.fate(last))[1:],
+        "sentences": [] if is_saved else saving.why_not(lines),
         "again": f"{PATH}?{urlencode({'url': url})}",
     }
-
-
-def _lines(report: Any, url: str) -> Sequence[LogLine]:
-    """Return the lines of a log on a URL, and on what its redirects led to; none where the log cannot be read."""
-    with suppress(NotFound, Damaged, OSError), crawl_log.reading(report) as log:
-        lines = {line.url: line for line in tables.parsed(log)}
-        followed = [lines[url]] if url in lines else []
-        while followed and 300 <= followed[-1].status < 400 and len(followed) < _MOST_REDIRECTS:
-            last = followed[-1]
-            target = next(
-                (
-                    line
-                    for line in lines.values()
-                    if line.referrer == last.url and line.path.endswith("R") and line not in followed
-                ),
-                None,
-            )
-            if target is None:
-                break
-            followed.append(target)
-        return followed
-    return ()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from agent.operations.saving import UrlRefusal
 from webarcfs.archive.catalogue.record import Field, FieldNumber, RecordState
 from webarcfs.archive.catalogue.workflow import WorkflowStep
 from webarcfs.web import language
@@ -90,17 +89,6 @@ VIEWS: dict[str, str] = {
 }  # fmt: skip
 
 
-#: Why a URL is not saved → what people are told.
-URL_REFUSALS: dict[UrlRefusal, str] = {
-    UrlRefusal.NO_URL: msgid("This is no address of a page, such as https://www.example.org/page."),
-    UrlRefusal.SCHEME: msgid("Only addresses that begin with http:// or https:// can be saved."),
-    UrlRefusal.LONG: msgid("This address is too long: it may have 8,192 characters, all in ASCII."),
-    UrlRefusal.USER: msgid("This address has a name or a password in it. Leave out what stands before the @."),
-    UrlRefusal.PORT: msgid("The port of this address belongs to another protocol than that of the web."),
-    UrlRefusal.PRIVATE: msgid(
-        "This address is one of your own machine or network, which is not saved. The administrator can permit it."
-    ),
-}
 SAVED_TOO_OFTEN = msgid("You saved %(count)s pages within an hour. You may save the next one at %(when)s.")
 TOO_MANY_WAIT = msgid("Too many pages wait to be saved. Try again in some minutes.")
 
