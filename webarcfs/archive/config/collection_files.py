@@ -19,7 +19,7 @@ from typing import Any
 
 from webarcfs.archive.config import settings_files, validators
 from webarcfs.archive.config.directory import COLLECTIONS, Archive
-from webarcfs.archive.config.settings_files import in_lines, replace_file
+from webarcfs.archive.config.settings_files import in_lines, write_into_folder
 from webarcfs.archive.config.validators import list_of, read_table, required, setting
 from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
 from webarcfs.archive.system import locks
@@ -355,37 +355,18 @@ def write_collection(
             values["picture"] = f"{name}.{kinds[1] if kinds else ''}"
         text = _edited(before, str(path), values, removed)
         parse_collection(name, text)
-        if not path.parent.is_dir():
-            path.parent.mkdir()
-            sync_folder(path.parent.parent)
         if picture is not None:
-            replace_file(archive.collections / values["picture"], picture)
-        replace_file(path, text.encode())
+            write_into_folder(archive.collections / values["picture"], picture)
+        write_into_folder(path, text.encode())
     return path
 
 
 def _edited(before: str, source: str, values: Mapping[str, Any], removed: Iterable[str]) -> str:
     """Return the text of a file with keys set and others removed; comments and order stay."""
-    document: Any = settings_files.parsed(before, source)
-    for key in removed:
-        table, name = _inner(document, key)
-        if name not in table:
-            raise UsageError(f"{COLLECTIONS}/{Path(source).name} does not say {key}")
-        del table[name]
-    for key, value in sorted(values.items(), key=lambda pair: "." in pair[0]):
-        table, name = _inner(document, key)
-        table[name] = in_lines(value)
-    text: str = document.as_string()
-    return text
-
-
-def _inner(document: Any, key: str) -> tuple[Any, str]:
-    head, dot, tail = key.partition(".")
-    if not dot:
-        return document, key
-    if head not in document:
-        document[head] = {}
-    return document[head], tail
+    document = settings_files.parsed(before, source)
+    values = {key: in_lines(value) for key, value in values.items()}
+    settings_files.change_keys(document, values, removed, f"{COLLECTIONS}/{Path(source).name}")
+    return document.as_string()
 
 
 def remove_collection(archive: Archive, name: str) -> list[Path]:
