@@ -11,9 +11,10 @@ import os
 import re
 import threading
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from webarcfs.archive.config.settings_files import in_lines, write_into_folder
 from webarcfs.archive.config.validators import list_of, read_table, required, setting
 from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
 from webarcfs.archive.system import locks
+from webarcfs.archive.system.cache import FileState, file_states
 from webarcfs.archive.system.files import sync_folder
 
 # == collections, pure ================================================================================================
@@ -197,32 +199,28 @@ class CollectionFiles:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[object, Collection | SettingsError]] = {}
+        self._known: dict[str, tuple[FileState, Collection | SettingsError]] = {}
         self._latest = Collections({}, (), ())
 
     def now(self) -> Collections:
         """Return them; a file is read where it changed. It costs a look at each file."""
-        files = list(_files(self._archive.collections))
-        state = tuple(files)
+        files = _files(self._archive.collections)
+        state = tuple(files.values())
         with self._lock:
             if state != self._latest.state:
-                shown, more = files[:MOST_COLLECTIONS], files[MOST_COLLECTIONS:]
                 known = self._known
                 self._known = {
                     name: known[name] if name in known and known[name][0] == changes else (changes, self._read(name))
-                    for name, changes in shown
+                    for name, changes in islice(files.items(), MOST_COLLECTIONS)
                 }
-                found = [collection for _, collection in self._known.values()]
-                faults = [
-                    f"{error.source}: {fault}"
-                    for error in found
-                    if isinstance(error, SettingsError)
-                    for fault in error.faults
-                ]
-                faults += (
-                    [f"{COLLECTIONS}: {len(more):,} files beyond {MOST_COLLECTIONS:,} are left out"] if more else []
-                )
-                by_name = {one.name: one for one in found if isinstance(one, Collection)}
+                by_name, faults = dict[str, Collection](), list[str]()
+                for name, (_, collection) in self._known.items():
+                    if isinstance(collection, Collection):
+                        by_name[name] = collection
+                    else:
+                        faults += (f"{collection.source}: {fault}" for fault in collection.faults)
+                if more := len(files) - len(self._known):
+                    faults.append(f"{COLLECTIONS}: {more:,} files beyond {MOST_COLLECTIONS:,} are left out")
                 self._latest = Collections(by_name, tuple(faults), state)
             return self._latest
 
@@ -235,16 +233,12 @@ class CollectionFiles:
             return SettingsError(f"{COLLECTIONS}/{name}.toml", [error.strerror or str(error)])
 
 
-def _files(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Yield name and state of each file of a collection, in order."""
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        names = sorted(
-            entry.name for entry in entries if entry.name.endswith(".toml") and not entry.name.startswith(".")
-        )
-        for name in names:
-            with suppress(FileNotFoundError):
-                status = (folder / name).stat()
-                yield name.removesuffix(".toml"), (status.st_ino, status.st_size, status.st_mtime_ns)
+def _files(folder: Path) -> dict[str, FileState]:
+    """Return the state of each file of a collection, by its name, in order."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        states = file_states(folder, ".toml")
+        return {state[0].removesuffix(".toml"): state for state in states if not state[0].startswith(".")}
+    return {}
 
 
 def _text_of(path: Path) -> str:
