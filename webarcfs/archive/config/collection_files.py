@@ -23,6 +23,7 @@ from webarcfs.archive.config.directory import COLLECTIONS, Archive
 from webarcfs.archive.config.settings_files import in_lines, write_into_folder
 from webarcfs.archive.config.validators import list_of, read_table, required, setting
 from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
+from webarcfs.archive.model.picture_kinds import PictureKind, picture_kind
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.cache import FileState, file_states
 from webarcfs.archive.system.files import sync_folder
@@ -36,16 +37,10 @@ MOST_PUBLICATIONS, MOST_CRAWLS = 1_000, 10_000
 _LONGEST_TITLE, _LONGEST_TEXT, _LONGEST_NAME = 200, 20_000, 255
 #: The languages in which a collection may speak, beside the one that it is written in.
 _LANGUAGES: tuple[str, ...] = ("de", "en")
-#: How pictures begin, and their types.
-_PICTURES = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png", "png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg", "jpg"),
-    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp", "webp"),
-)
 #: Bytes in which an SVG says that it is one, and what may precede its first element: begin → end.
 _LOOKED_AT = 4_096
 _BEFORE_SVG = {b"<?": b"?>", b"<!--": b"-->", b"<!DOCTYPE": b">"}
-_SVG = re.compile(rb"<svg[\s>/]")
+_SVG, _SVG_KIND = re.compile(rb"<svg[\s>/]"), PictureKind("image/svg+xml", "svg")
 
 
 def _title(value: Any) -> str:
@@ -160,12 +155,9 @@ def parse_collection(name: str, text: str) -> Collection:
     return collection
 
 
-def picture_type(head: bytes) -> tuple[str, str] | None:
-    """Return MIME type and extension of a picture by how it begins; None for what is none of those that are shown."""
-    for begin, mime_type, extension in _PICTURES:
-        if begin.match(head):
-            return mime_type, extension
-    return ("image/svg+xml", "svg") if _is_svg(head[:_LOOKED_AT]) else None
+def picture_type(head: bytes) -> PictureKind | None:
+    """Return the kind of a picture by how it begins; None for what is none of those that are shown."""
+    return picture_kind(head) or (_SVG_KIND if _is_svg(head[:_LOOKED_AT]) else None)
 
 
 def _is_svg(head: bytes) -> bool:
@@ -273,17 +265,17 @@ def read_picture(archive: Archive, name: str) -> tuple[bytes, str]:
         if not path.is_file():
             raise NotFound(f"{COLLECTIONS}/{name} is no file")
         content = file.read(LARGEST_PICTURE + 1)
-    return content, checked_picture(content, f"{COLLECTIONS}/{name}")
+    return content, _checked_kind(content, f"{COLLECTIONS}/{name}").mime_type
 
 
-def checked_picture(content: bytes, source: str) -> str:
-    """Return the type of a picture. Raises UsageError for what is too large or none."""
-    kinds = picture_type(content)
+def _checked_kind(content: bytes, source: str) -> PictureKind:
+    """Return the kind of a picture. Raises UsageError for what is too large or none."""
+    kind = picture_type(content)
     if len(content) > LARGEST_PICTURE:
         raise UsageError(f"{source} has more than {LARGEST_PICTURE:,} bytes")
-    if kinds is None:
+    if kind is None:
         raise UsageError(f"{source} is no picture: PNG, JPEG, WebP and SVG are shown")
-    return kinds[0]
+    return kind
 
 
 def faults_of(archive: Archive) -> list[str]:
@@ -344,9 +336,7 @@ def write_collection(
         before = "" if is_new else _text_of(path)
         values = dict(change(tomllib.loads(before)))
         if picture is not None:
-            kinds = picture_type(picture)
-            checked_picture(picture, "the file")
-            values["picture"] = f"{name}.{kinds[1] if kinds else ''}"
+            values["picture"] = f"{name}.{_checked_kind(picture, 'the file').ending}"
         text = _edited(before, str(path), values, removed)
         parse_collection(name, text)
         if picture is not None:
