@@ -40,6 +40,7 @@ from webarcfs.archive.catalogue.record import (
     Occasion,
     Record,
     RecordState,
+    is_import,
     step_of,
     write_dublin_core,
     write_record,
@@ -462,7 +463,7 @@ def _head(record: Record) -> dict[str, Any]:
         "resource_domains": [domain for domain in record.domains if domain not in record.sites],
         "commit_tags": [str(part.tag) for part in record.sites_first],
         "complete": record.complete,
-        "import": job_folder.is_import(record.id),
+        "import": is_import(record.id),
     }
 
 

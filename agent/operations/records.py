@@ -19,7 +19,7 @@ from typing import Final
 
 from agent.catalogue import recording, stepfolders
 from agent.catalogue.recording import ask_next, catch_up_records
-from agent.crawl.job_folder import OCCASION, step_folder
+from agent.crawl.job_folder import step_folder
 from agent.service import agent_status
 from agent.steps import checking
 from agent.steps.checking import Outcome
@@ -28,6 +28,7 @@ from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import (
     LARGEST_ATTACHMENT,
+    OCCASION,
     SYSTEM,
     Attachment,
     FieldNumber,

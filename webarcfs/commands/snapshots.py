@@ -9,7 +9,7 @@ from itertools import chain, islice
 import click
 
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
-from webarcfs.archive.catalogue.record import is_of_import
+from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.index.names import DocumentCounts, ListedSnapshot, SnapshotSelection, list_snapshots
 from webarcfs.archive.model.errors import BadCondition, NotFound, UsageError
 from webarcfs.archive.model.metadata import format_time, from_epoch
@@ -149,7 +149,7 @@ class _Description:
     def _completeness(self, row: ListedSnapshot, record: str) -> str:
         if row.is_complete:
             return _COMPLETE
-        if is_of_import(record):
+        if is_import(record):
             return _UNKNOWN
         message = self.known.message(row.host, row.seq)  # the records of older imports are called as those of crawls
         return _UNKNOWN if message is not None and message.is_import else _INCOMPLETE
