@@ -25,7 +25,7 @@ import click
 from agent.commands.common import archive_option, opened, settings_of
 from agent.crawl import browser_check
 from agent.crawl.browser_check import BrowserCheck
-from agent.reports.report import text_of_views
+from agent.reports.shown_pages import text_of_views
 from agent.service import agent_status, loop
 from agent.service.agent_status import overview
 from webarcfs.archive.catalogue.record import is_import
