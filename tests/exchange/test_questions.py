@@ -31,7 +31,7 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.workflow import Decision, apply_decision
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.export import export_result, named_files
+from webarcfs.export import export_result, named_files, version_selection
 from webarcfs.search import searching
 
 pytestmark = pytest.mark.crawl
@@ -278,6 +278,24 @@ def test_with_resources_a_page_replays_as_it_was(archive: Archive, tmp_path: Pat
     assert {(json.loads(about)["url"], time) for _, time, about in found} == {
         (url, date.translate(str.maketrans("", "", "-:TZ"))) for url, date in captures
     }
+
+
+def test_what_is_too_deep_or_too_much_for_a_page_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S-take-4: a page of frames in frames in frames."""
+    made = archives.make_archive(tmp_path)
+    frames = {f"{URL}f{depth}": f"<iframe src=/f{depth + 1}></iframe>".encode() for depth in range(1, 12)}
+    import_pages(made, tmp_path / "a.warc", _date(2019), {URL: b"<p>kastanie<iframe src=/f1></iframe>", **frames})
+    bring_in_step(made)
+    words = ("--search", "kastanie", "--with-resources")
+    summary = _export(made, tmp_path / "deep.warc", *words)
+    found = {record.uri for record in warcreading.read(tmp_path / "deep.warc")[1:]}
+    assert found == {URL, *(f"{URL}f{depth}" for depth in range(1, 10))}
+    assert not summary["left_out"]
+    monkeypatch.setattr(version_selection, "_MOST", 3)
+    summary = _export(made, tmp_path / "many.warc", *words)
+    found = {record.uri for record in warcreading.read(tmp_path / "many.warc")[1:]}
+    assert found == {URL, *(f"{URL}f{depth}" for depth in range(1, 4))}
+    assert summary["left_out"] == {version_selection.UNREAD: 1}
 
 
 def test_other_formats_of_a_question(archive: Archive, tmp_path: Path) -> None:
