@@ -16,6 +16,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from agent.indexing.fulltext import bring_in_step
+from agent.operations.records import Acting, decide
 from tests.support import warcs
 from tests.support.archives import make_archive
 from tests.support.imports import imported
@@ -25,7 +26,7 @@ from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.workflow import Decision, apply_decision
+from webarcfs.archive.catalogue.workflow import Decision
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import BadCondition, TookTooLong, TooMany
 from webarcfs.archive.model.metadata import CET
@@ -109,13 +110,10 @@ def _is_excluded(url: str) -> bool:
 
 
 def _withhold_half(archive: Archive) -> None:
-    catalogue = Catalogue(archive)
-    for record in list(catalogue.records()):
+    for record in list(Catalogue(archive).records()):
         assert record.date is not None
         if _is_withdrawn(record.date):
-            stored, blob = catalogue.read(record.id)
-            decided = apply_decision(stored, Decision.WITHDRAW, "anna", "why")
-            catalogue.save([decided], "anna", "withdraw", expected={record.id: blob})
+            decide(archive, record.id, Decision.WITHDRAW, Acting("anna", None), "why")
     access_rules.withhold(archive, f"http://{HOSTS[1]}/p1*", "anna", "why", access=Access.EXCLUDE)
 
 

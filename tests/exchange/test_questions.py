@@ -19,7 +19,7 @@ from fastwarc.warc import ArchiveIterator as FastIterator
 
 from agent.indexing.fulltext import bring_in_step
 from agent.operations import withholding
-from agent.operations.records import Acting
+from agent.operations.records import Acting, decide
 from tests.support import archives, warcreading
 from tests.support.browsertrix import Shown, png, wacz
 from tests.support.dated_pages import DOCX, docx, import_pages, pdf, response
@@ -28,7 +28,7 @@ from tests.support.imports import command, imported
 from tests.support.readercommand import webarc
 from tests.support.warcs import write
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.workflow import Decision, apply_decision
+from webarcfs.archive.catalogue.workflow import Decision
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.export import export_result, named_files, version_selection
@@ -385,10 +385,9 @@ def test_what_a_browser_showed_goes_along(tmp_path: Path) -> None:
 
 
 def _hold(archive: Archive, year: int, decision: Decision) -> None:
-    catalogue = Catalogue(archive)
-    (found,) = (record for record in catalogue.records() if record.date is not None and record.date.year == year)
-    record, blob = catalogue.read(found.id)
-    catalogue.save([apply_decision(record, decision, "anna", "why")], "anna", "x", expected={record.id: blob})
+    records = Catalogue(archive).records()
+    (found,) = (record for record in records if record.date is not None and record.date.year == year)
+    decide(archive, found.id, decision, Acting("anna", None), "why")
 
 
 def test_a_reader_gets_exactly_what_may_be_seen(copied: Archive, tmp_path: Path) -> None:

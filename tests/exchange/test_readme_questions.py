@@ -1,4 +1,4 @@
-"""README, "Search it", "Ask it" and its lines on collections: their commands, as they stand there, each finds something."""
+"""README, "Search it", "Ask it" and its lines on collections: their commands, as they stand there, find something."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     report = pdf("annual report")
     for number, day in enumerate(TIMES):
         body = (
-            f"<title>The minutes of {day}</title><img src='http://{CDN}/a.png'><p>The protocol {number}: the harbour, a "
-            f"port, the election, climate change, global warming <a href='{HOME}old.html'>annual report</a>"
+            f"<title>The minutes of {day}</title><img src='http://{CDN}/a.png'><p>The protocol {number}: the harbour, "
+            f"a port, the election, climate change, global warming <a href='{HOME}old.html'>annual report</a>"
             f"<a href='http://{CDN}/x'>x</a>"
         )
         bodies = {

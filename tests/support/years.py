@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent.operations.records import Acting, decide
 from tests.support import warcs
 from tests.support.imports import import_files
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.workflow import Decision, apply_decision
+from webarcfs.archive.catalogue.workflow import Decision
 from webarcfs.archive.config.directory import Archive, create
 
 HOSTS = ("www.example.org", "news.example.org", "shop.example.com")
@@ -41,13 +42,10 @@ def make_years(folder: Path) -> Archive:
 
 def withhold_half(archive: Archive) -> None:
     """Withhold the crawl of one publication and year, and the pages below a folder of one host."""
-    catalogue = Catalogue(archive)
     publication, year = HELD
-    for listed in list(catalogue.records()):
+    for listed in list(Catalogue(archive).records()):
         if listed.publication == publication and listed.parts[0].tag.crawl_time.year == year:
-            record, blob = catalogue.read(listed.id)
-            decided = apply_decision(record, Decision.WITHDRAW, "anna", "not for the public")
-            catalogue.save([decided], "anna", "withdraw", expected={record.id: blob})
+            decide(archive, listed.id, Decision.WITHDRAW, Acting("anna", None), "not for the public")
     access_rules.withhold(archive, WITHHELD, "anna", "asked for", access=Access.EXCLUDE)
 
 
