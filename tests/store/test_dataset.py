@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from agent.indexing.fulltext import bring_in_step
 from agent.indexing.recovery import recover
 from tests.support import archives
-from tests.support.histories import DOMAIN, HISTORIES, NOW, PATHS, History, Step
+from tests.support.histories import DOMAIN, HISTORIES, NOW, History, Step
 from tests.support.imports import killed_in
 from tests.support.readercommand import webarc
 from tests.support.recorded import published
@@ -111,7 +111,6 @@ def test_units_are_what_the_rules_say(tmp_path_factory: pytest.TempPathFactory, 
     assert len(versions) == len({(url, blob) for url, _, blob in expected})
     by_year = Counter((url, blob, year_of(time)) for url, time, _, blob, _ in units(archive, DatasetUnit.YEAR))
     assert by_year == Counter({(url, blob, year_of(time)) for url, time, blob in expected})
-    assert PATHS
 
 
 def test_a_readers_half_is_exactly_the_other_half(tmp_path: Path) -> None:
@@ -199,6 +198,19 @@ def test_without_the_index_of_links_there_are_none_and_that_is_an_error(tmp_path
     archive.links.unlink()
     done = webarc("dataset", "links", "--archive", str(archive.root), str(tmp_path / "out"))
     assert done.returncode != 0 and "links.db" in done.stderr and not (tmp_path / "out").exists()
+
+
+def test_snapshots_whose_links_are_not_indexed_are_counted(tmp_path: Path) -> None:
+    archive = small(tmp_path)
+    whole, before = table(archive, "links"), archive.links.read_bytes()
+    archives.publish(archive, pages={"n.html": b'<a href="http://new.example/">new</a>'})
+    recover(archive)
+    assert len(table(archive, "links")) == len(whole) + 1
+    archive.links.write_bytes(before)
+    done = webarc("dataset", "links", "--archive", str(archive.root), "--json", str(tmp_path / "out"))
+    told = json.loads(done.stdout)
+    assert told["rows"] == len(whole)
+    assert [number for reason, number in told["left_out"].items() if "not indexed yet" in reason] == [1]
 
 
 # -- OUT ---------------------------------------------------------------------------------------------------------------
