@@ -19,6 +19,7 @@ from agent.indexing.fulltext import bring_in_step
 from agent.operations.records import Acting, decide
 from tests.support import warcs
 from tests.support.archives import make_archive
+from tests.support.dated_pages import response
 from tests.support.imports import imported
 from tests.support.readercommand import webarc
 from tests.support.rooms import Served, served
@@ -83,8 +84,7 @@ CAPTURES = _captures()
 def _record(capture: Capture) -> bytes:
     text = " ".join((STOP_WORD, *capture.words))
     body = f'<html lang="x"><meta charset="utf-8"><title>page</title><p>{text}</p></html>'.encode()
-    http = warcs.http(body, "text/html; charset=utf-8")
-    return warcs.record("response", capture.url, http, f"{capture.time:%Y-%m-%dT%H:%M:%SZ}")
+    return response(capture.url, body, f"{capture.time:%Y-%m-%dT%H:%M:%SZ}", "text/html; charset=utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tests.support.browsertrix import Shown, png, wacz
 from tests.support.crawls import archive
 from tests.support.dated_pages import DOCX, docx, import_pages, pdf, tags_of
 from tests.support.imports import imported
+from tests.support.readercommand import webarc_bytes
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.workflow import Decision
 from webarcfs.archive.config.directory import Archive
@@ -29,10 +29,7 @@ URL = f"http://{HOST}/"
 
 
 def _cat(archive: Archive, *words: str) -> subprocess.CompletedProcess[bytes]:
-    """`webarc cat` writes to a descriptor, so it runs by itself."""
-    code = "from webarcfs.commands.cli import main; main()"
-    command = [sys.executable, "-c", code, "cat", *words, "--archive", str(archive.root)]
-    return subprocess.run(command, capture_output=True, check=False)
+    return webarc_bytes("cat", *words, "--archive", archive.root)
 
 
 def test_the_text_is_that_of_the_index(archive: Archive, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.support.browsertrix import Shown, png, wacz
 from tests.support.dated_pages import DOCX, docx, import_pages, pdf, response
 from tests.support.disks import small_disk
 from tests.support.imports import command, imported
-from tests.support.readercommand import webarc
+from tests.support.readercommand import webarc, webarc_bytes
 from tests.support.warcs import write
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.workflow import Decision
@@ -341,20 +341,7 @@ def test_imported_elsewhere_it_is_found_by_the_same_words(archive: Archive, tmp_
 
 def _lines(archive: Archive, *words: str) -> list[dict[str, Any]]:
     """The rows that an export writes to standard output, as a program of its own."""
-    code = "from webarcfs.commands.cli import main; main()"
-    command_line = [
-        sys.executable,
-        "-c",
-        code,
-        "export",
-        "--archive",
-        str(archive.root),
-        "--format",
-        "jsonl",
-        *words,
-        "-",
-    ]
-    done = subprocess.run(command_line, capture_output=True, check=False)
+    done = webarc_bytes("export", "--archive", archive.root, "--format", "jsonl", *words, "-")
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -466,10 +453,8 @@ def test_tables_have_a_row_a_version_with_its_text(archive: Archive, tmp_path: P
         assert "mayor" in row["text"] and row["fault"] == ""
         assert row["address"] == f"/web/{row['first'].translate(str.maketrans('', '', '-:TZ'))}/{row['url']}"
     row = rows[0]
-    code = "from webarcfs.commands.cli import main; main()"
-    command_line = [sys.executable, "-c", code, "cat", "--text", row["commitTag"], row["url"], "--archive"]
-    text = subprocess.run([*command_line, archive.root], capture_output=True, check=True).stdout.decode()
-    assert text == f"{row['text']}\n"
+    text = webarc_bytes("cat", "--text", row["commitTag"], row["url"], "--archive", archive.root).stdout
+    assert text.decode() == f"{row['text']}\n"
 
 
 def test_files_are_named_by_date_and_title_and_the_index_says_which_is_which(archive: Archive, tmp_path: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ from tests.support import archives
 from tests.support.browsertrix import png
 from tests.support.dated_pages import pdf, response
 from tests.support.imports import imported
+from tests.support.readercommand import in_shell
 from tests.support.sources import ROOT
 from tests.support.warcs import write
 from webarcfs.archive.config.collection_files import load_collections
@@ -59,12 +57,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 
 
 def run(archive: Archive, folder: Path, command: str) -> str:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "HOME": str(archive.root.parent), "WEBARC_ARCHIVE": str(archive.root), "PATH": path}
-    words = ["bash", "-o", "pipefail", "-c", command]
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
+    return in_shell(command, folder, HOME=str(archive.root.parent), WEBARC_ARCHIVE=str(archive.root))
 
 
 @pytest.mark.parametrize("section", ["Search it", "Ask it"])

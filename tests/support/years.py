@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agent.operations.records import Acting, decide
 from tests.support import warcs
+from tests.support.dated_pages import response
 from tests.support.imports import import_files
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
@@ -55,8 +56,8 @@ def _captures(host: str, year: int, publication: str) -> Iterator[bytes]:
     def at(minute: int) -> str:
         return f"{year}-03-{day:02}T12:{minute:02}:00Z"
 
-    def page(path: str, body: str, minute: int) -> bytes:
-        return warcs.response(f"http://{host}/{path}", body.encode(), at(minute))
+    def page(path: str, body: str, minute: int, mime_type: str = "text/html", **more: str) -> bytes:
+        return response(f"http://{host}/{path}", body.encode(), at(minute), mime_type, **more)
 
     links = "".join(f'<a href="http://{other}/">{other} {year}</a> ' for other in HOSTS)
     yield page("", f"<title>Home {year}</title><p>News of {year} from {host}. {links}</p>", 0)
@@ -66,8 +67,6 @@ def _captures(host: str, year: int, publication: str) -> Iterator[bytes]:
     yield page("same.html", '<title>Same</title><p>Nothing changes here, ever. <a href="/">home</a></p>', 30)
     if YEARS[0] < year < YEARS[-1]:  # the last crawls do not meet it
         yield page("hard.html", f"<title>{HARD_TITLE}</title><p>hard</p>", 4)
-    yield warcs.record("response", f"http://{host}/d.pdf", warcs.http(b"%PDF-1.4 ", "application/pdf"), at(5))
-    moved = warcs.http(b"", status="301 Moved Permanently", Location=f"http://{host}/same.html")
-    yield warcs.record("response", f"http://{host}/old", moved, at(6))
-    missing = warcs.http(b"<title>No</title>gone", status="404 Not Found")
-    yield warcs.record("response", f"http://{host}/missing.html", missing, at(7))
+    yield page("d.pdf", "%PDF-1.4 ", 5, "application/pdf")
+    yield page("old", "", 6, status="301 Moved Permanently", Location=f"http://{host}/same.html")
+    yield page("missing.html", "<title>No</title>gone", 7, status="404 Not Found")
