@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.room.views import CalendarEntry, Change, Slice, SnapshotRow
-from webarcfs.search.curve_picture import CurveTexts, picture, sign
+from webarcfs.search.curve_picture import CURVE_STYLE, CurveTexts, picture, sign
 from webarcfs.search.curves import Curves, decimals
 from webarcfs.web import language as languages
 from webarcfs.web.rendering import PageRenderer, link_to
@@ -297,7 +297,7 @@ class Look(PageRenderer):
     """Renders the pages of the room, and has its files. Any thread may use it."""
 
     def __init__(self, archive: Archive | None = None) -> None:
-        super().__init__(Path(__file__).parent, archive, _pictures)
+        super().__init__(Path(__file__).parent, archive, _pictures, files={"curves.css": CURVE_STYLE.encode()})
 
 
 def _pictures(language: str) -> dict[str, object]:
