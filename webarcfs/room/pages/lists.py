@@ -293,7 +293,7 @@ def home(visit: Visit, _: Mapping[str, str]) -> Response:
     services = visit.services
     groups = services.records.groups()
     query = " ".join(visit.parameter("q").split()[:MOST_WORDS])  # the page shows the words that count
-    chosen = {name: visit.parameter(name) for name in _FILTERS if visit.parameter(name)}
+    chosen = visit.given(_FILTERS)
     matching = [group for group in groups if _fits(group, chosen)]
     if query and matching:
         matching = services.records.groups(_selection(query, chosen))
