@@ -162,7 +162,7 @@ class PageRenderer:
             as_text = partial(getattr(languages, name), language=language)
             environment.filters[f"{name}_text"] = as_text
             environment.filters[name] = lru_cache(_TIMES)(partial(_time, as_text=as_text))
-        environment.filters.update(to=link_to, paragraphs=_paragraphs, shown=_shown, lang=_lang)
+        environment.filters.update(to=link_to, paragraphs=paragraphs, shown=_shown, lang=_lang)
         sheets = [self.static(name) for name in self._sheets]
         environment.globals.update(self._names(language), static=self.static, sheets=sheets)
         for name, template in self._macros.items():
@@ -183,7 +183,7 @@ def _lang(code: str) -> Markup:
     return Markup(' lang="{}"').format(code.lower()) if _LANGUAGE_TAG.fullmatch(code) else Markup("")
 
 
-def _paragraphs(text: str) -> list[str]:
+def paragraphs(text: str) -> list[str]:
     """Return the paragraphs of a text: an empty line ends one."""
     return [paragraph.strip() for paragraph in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")) if paragraph.strip()]
 
