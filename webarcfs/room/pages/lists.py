@@ -5,7 +5,6 @@ Several pages share the row of a snapshot, and the way through a long list.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.url_lists import without_fragment
 from webarcfs.archive.model.urls import surt
 from webarcfs.content.text import HTML_TYPES
-from webarcfs.room.replay.headers import policy_of_bytes, whole
+from webarcfs.room.replay.headers import entity_tag, policy_of_bytes, whole
 from webarcfs.room.replay.replay_url import (
     Modifier,
     collection_path,
@@ -426,9 +425,8 @@ def collection_picture(visit: Visit, path_params: Mapping[str, str]) -> Response
         body, mime_type = read_picture(visit.services.archive, visible.collection.picture)
     except UsageError as error:
         raise NotFound(str(error)) from None
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     return whole(visit.request, 200, body, [
-        ("Content-Type", mime_type), ("ETag", etag), ("Cache-Control", visit.caching),
+        ("Content-Type", mime_type), ("ETag", entity_tag(body)), ("Cache-Control", visit.caching),
         ("Content-Security-Policy", policy_of_bytes()),
     ])  # fmt: skip
 
