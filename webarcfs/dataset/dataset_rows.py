@@ -12,10 +12,10 @@ from pathlib import Path
 from webarcfs.access.access_rules import Standing
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.links import PageBody, StoredLinks
-from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE
+from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, CommitTag, from_epoch
 from webarcfs.dataset.columns import Dataset
 from webarcfs.dataset.narrowing import DatasetUnit
-from webarcfs.dataset.readers_versions import ReadersVersions, UnitRow, commit_tag
+from webarcfs.dataset.readers_versions import ReadersVersions, UnitRow
 from webarcfs.dataset.spilled_counts import SpilledCounts
 from webarcfs.dataset.table_writers import Row, crawl_date, writable, year_of
 from webarcfs.dataset.version_texts import VersionTexts
@@ -29,7 +29,11 @@ NO_LINKS = "snapshots whose links are not indexed yet (`webarc-agent recover` br
 #: Rows of the unit between two looks.
 _BETWEEN_LOOKS = 1_000
 _ROLES = (PAGE_ROLE, RESOURCE_ROLE)
-_named = lru_cache(maxsize=65_536)(commit_tag)
+
+
+@lru_cache(maxsize=65_536)
+def _named(domain: str, seq: int) -> str:
+    return str(CommitTag(from_epoch(seq), domain))
 
 
 class DatasetRows:

@@ -84,10 +84,6 @@ class StoredRows:
                 return
             values |= {"url": rows[-1][2], "first": rows[-1][3]}
 
-    def complete(self, domain: str) -> frozenset[int]:
-        """Return the snapshots of a domain whose crawls were complete."""
-        return frozenset(row[0] for row in self._rows("captures/complete", {"domain": domain}))
-
     def met(self, domain: str, kind: int, number: int) -> list[tuple[int, int, int]]:
         """Return when crawls met an ARC (kind 0) or a redirect (1) unchanged: snapshot, time, spelling; in order.
 
