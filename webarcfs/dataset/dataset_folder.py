@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import webarcfs
+from webarcfs.access.gate import Gate
 from webarcfs.archive.model.errors import Exists, UsageError
 from webarcfs.archive.model.metadata import format_utc
 from webarcfs.archive.system import locks
@@ -256,8 +257,9 @@ Nothing is escaped otherwise: a spreadsheet program may take a value that begins
 is an empty text, also in Parquet: in pandas, `read_csv(…, keep_default_na=False)` keeps it."""
 
 
-def asker_in_words(is_reader: bool, name: str) -> str:
+def asker_in_words(gate: Gate) -> str:
     """Return who asked, for the README."""
-    if not is_reader:
+    if gate.is_staff:
         return "the whole archive"
+    name = gate.reader.name
     return f"what the reader {name} may see of the archive" if name else "what the public may see of the archive"

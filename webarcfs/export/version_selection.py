@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
 from functools import partial
@@ -132,14 +132,14 @@ Span = tuple[int | None, int | None]
 class VersionQuestion:
     """A question, in words and as the places that it finds.
 
-    `places` yields path (`/<domain>/…`) and a time (seconds since 1970) at which the archive has what was found there.
-    `span` has the first and the last second whose snapshots count. Of a version that was captured before, the captures
-    of that span are exported, and the first one, which has its content. `publication`: only what its crawls stored.
-    `one_a_url`: of what was found at a URL, the version that was captured last.
+    `places` are read once: path (`/<domain>/…`) and a time (seconds since 1970) at which the archive has there what was
+    found. `span` has the first and the last second whose snapshots count. Of a version that was captured before, the
+    captures of that span are exported, and the first one, which has its content. `publication`: only what its crawls
+    stored. `one_a_url`: of what was found at a URL, the version that was captured last.
     """
 
     words: str
-    places: Callable[[], Iterable[tuple[str, int]]]
+    places: Iterable[tuple[str, int]]
     span: Span = (None, None)
     publication: str = ""
     one_a_url: bool = False
@@ -310,7 +310,7 @@ class _Chooser:
 
     def rows(self, folder: Path) -> Iterator[ChosenCapture]:
         with Sorter(folder) as places:
-            for number, (path, seq) in enumerate(self._question.places()):
+            for number, (path, seq) in enumerate(self._question.places):
                 places.add(f"{path}\0{seq:012}".encode("utf-8", "surrogateescape"))
                 if not number % _SOME:
                     self._look("finding", number)
