@@ -35,9 +35,8 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import CaptureIndex, Span
 from webarcfs.archive.system import locks
 from webarcfs.dataset import dataset_folder, making, table_writers
-from webarcfs.dataset.narrowing import DatasetUnit, Narrowing
+from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, year_of
 from webarcfs.dataset.readers_versions import ReadersVersions
-from webarcfs.dataset.table_writers import year_of
 
 pytestmark = pytest.mark.store
 

@@ -23,8 +23,7 @@ from webarcfs.archive.index.database import CaptureIndex, CaptureRow, Meeting
 from webarcfs.archive.index.stored_rows import StoredRow, StoredRows
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.url_lists import Met, spelled
-from webarcfs.dataset.narrowing import DatasetUnit, Narrowing
-from webarcfs.dataset.table_writers import year_of
+from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, year_of
 
 #: Kinds of the lists of what crawls met.
 _ARCS, _REDIRECTS = 0, 1

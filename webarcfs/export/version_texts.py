@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Final
 
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import HEADERS
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, MetaData, format_utc, from_epoch
+from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, MetaData, format_digits, format_utc, from_epoch
+from webarcfs.archive.model.urls import replay_address
 from webarcfs.content.extractors.extracted import Extracted
 from webarcfs.export.selection import Opener
 from webarcfs.export.version_selection import ChosenCapture, RowKind, VersionReader
@@ -50,7 +50,7 @@ class VersionWithText:
             row.url, row.title or self.text.title, _utc(row.first), _utc(row.last), row.captures, row.status,
             row.mime_type, row.size, f"sha1:{base32(bytes.fromhex(row.digest))}", row.publication,
             RESOURCE_ROLE if row.is_resource else PAGE_ROLE, str(row.tag), row.path,
-            f"/web/{from_epoch(row.captured).astimezone(UTC):%Y%m%d%H%M%S}/{row.url}",
+            replay_address(format_digits(row.captured), row.url),
         )  # fmt: skip
         return dict(zip(COLUMNS, values, strict=True))
 
