@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import importlib.util
 import io
 import json
 import os
@@ -191,6 +192,18 @@ def test_texts_are_read_from_documents_where_there_is_no_index(tmp_path: Path) -
     assert table(archive, "text") == indexed and table(archive, "words") == words
     done = webarc("dataset", "text", "--archive", str(archive.root), str(tmp_path / "out"))
     assert "no full-text index" in done.stderr and "no full-text index" in (tmp_path / "out" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("library", ["tantivy", "pypdfium2", "striprtf", "py3langid"])
+def test_texts_need_each_library_that_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    archive = small(tmp_path)
+    monkeypatch.setattr(
+        "webarcfs.texts.version_text.find_spec",
+        lambda name: None if name == library else importlib.util.find_spec(name),
+    )
+    done = webarc("dataset", "text", "--archive", str(archive.root), str(tmp_path / "out"))
+    assert done.returncode == 1 and "pip install 'webarcfs[search]'" in done.stderr
+    assert not (tmp_path / "out").exists() and not (tmp_path / "out.part").exists()
 
 
 def test_without_the_index_of_links_there_are_none_and_that_is_an_error(tmp_path: Path) -> None:

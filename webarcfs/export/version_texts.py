@@ -86,4 +86,4 @@ def _read(reader: VersionReader, row: ChosenCapture) -> tuple[VersionWithText, E
     except Damaged as error:
         return VersionWithText(row, error=error), None
     version = VersionWithText(row, store, blob, meta)
-    return version, request_of(store, meta, blob, document.files.get(HEADERS, ""))
+    return version, request_of(store.path, meta.mime_type, blob, document.files.get(HEADERS, ""))
