@@ -38,6 +38,7 @@ from webarcfs.archive.system import locks
 from webarcfs.dataset import dataset_folder, making, table_writers
 from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, year_of
 from webarcfs.dataset.readers_versions import ReadersVersions
+from webarcfs.export import export_result
 
 pytestmark = pytest.mark.store
 
@@ -226,7 +227,8 @@ def test_nothing_is_replaced(tmp_path: Path) -> None:
         done = webarc(*words, str(tmp_path / name))
         assert done.returncode != 0 and done.stderr
     assert (tmp_path / "file").read_text() == (tmp_path / "other.part" / "mine").read_text() == "mine"
-    assert webarc(*words, str(tmp_path / "none" / "out")).returncode != 0
+    homeless = webarc(*words, str(tmp_path / "none" / "out"))
+    assert homeless.returncode != 0 and "is no folder; make it first" in homeless.stderr
     assert webarc(*words, str(tmp_path / "out")).returncode == 0
     assert webarc(*words, str(tmp_path / "out")).returncode != 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
@@ -248,7 +250,7 @@ _POINTS: dict[str, tuple[Any, str, int]] = {
     "first rows": (table_writers.CsvWriter, "write", 1),
     "description": (making, "write_description", 1),
     "sync": (dataset_folder, "sync_tree", 1),
-    "after its name": (dataset_folder, "sync_folder", 1),
+    "after its name": (export_result, "sync_folder", 1),
 }
 
 
