@@ -26,10 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from agent.crawl import crawl_log, job_folder, scope
-from agent.crawl.job_folder import PAGE, Definition, SavedPage, is_page, kind_of
+from agent.crawl.job_folder import Definition, SavedPage, is_page, kind_of
 from agent.crawl.public_proxy import BLOCKED_PORTS
 from agent.reports import tables
 from agent.reports.tables import LogLine
+from webarcfs.archive.catalogue.record import PAGE
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import SAVED, AtDeadline, Fetcher, Publication, Settings
