@@ -131,6 +131,8 @@ class PublicProxy:
     def _pass_on(self, client: socket.socket) -> None:
         client.settimeout(_HEAD_SECONDS)
         head, rest = _read_head(client)
+        if not head:
+            return
         sent = _AUTHORIZATION.search(head)
         if sent is None or not hmac.compare_digest(sent[1].strip(), self._authorization):
             client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
@@ -184,12 +186,12 @@ class PublicProxy:
 
 
 def _read_head(client: socket.socket) -> tuple[bytes, bytes]:
-    """Return the head of a request, and what came after it. Raises OSError for none that ends in time."""
+    """Return the head of a request, and what came after it; an empty head for none. Raises OSError for a late one."""
     received = b""
     while _END_OF_HEAD not in received:
         piece = client.recv(_PIECE)
         if not piece or len(received) > _LONGEST_HEAD:
-            raise ConnectionAbortedError
+            return b"", b""
         received += piece
     head, end, rest = received.partition(_END_OF_HEAD)
     return head + end, rest

@@ -60,6 +60,7 @@ def notes(archive: Archive, done: JobOutcome, url: str) -> tuple[str, ...]:
 
 
 def test_a_page_is_saved_with_what_it_needs_and_its_record_says_who_asked(archive: Archive, public: Site) -> None:
+    """S-save-2."""
     url = f"http://page.test:{public.port}/a"
     public.add_html("/a", '<img src="/b.png"><a href="/c">c</a>', host=f"page.test:{public.port}")
     public.add("/b.png", b"\x89PNG\r\n\x1a\n", "image/png", host=f"page.test:{public.port}")
@@ -104,7 +105,7 @@ def test_nothing_of_a_page_leads_inside(archive: Archive, public: Site, sink: Si
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("addresses", [["127.0.0.1"], ["127.0.0.1", PUBLIC], [PUBLIC, "127.0.0.1"], ["::1", PUBLIC]])
 def test_a_name_server_does_not_lead_inside(archive: Archive, sink: Sink, scheme: str, addresses: list[str]) -> None:
-    """Whether it says so the first or the second time."""
+    """S-save-3, whether it says so the first or the second time."""
     url = f"{scheme}://rebound.test:{sink.port}/"
     done = save(archive, url, {"rebound.test": addresses})
     assert sink.connections == 0

@@ -41,6 +41,7 @@ def anna(own: World) -> Client:
 
 
 def test_the_filled_form_starts_nothing(own: World, anna: Client) -> None:
+    """S-save-1."""
     page = anna.get(f"/save?url={quote(URL, safe='')}")
     assert page.form("/save")["url"] == [URL]
     hostile = '"><script>alert(1)</script>&url=javascript:alert(2)'
@@ -50,6 +51,7 @@ def test_the_filled_form_starts_nothing(own: World, anna: Client) -> None:
 
 
 def test_a_page_is_asked_for_and_its_job_says_who_asked(own: World, anna: Client) -> None:
+    """S-save-2."""
     answer = save(anna, " HTTP://Page.test:80/a?b=é#part ", description="for  the exhibition")
     assert answer.status == 200 and "being saved" in answer.words and "webarc-agent start" in answer.words
     (job,) = jobs_of(own.archive)
@@ -146,6 +148,7 @@ def test_an_address_that_the_settings_permit_is_saved(own: World, anna: Client) 
 
 
 def test_one_url_is_one_job_however_it_is_spelled_and_whoever_asks(own: World, anna: Client) -> None:
+    """S-save-4."""
     first = save(anna, "http://page.test/a%62c")
     second = save(own.served.client("bert"), "HTTP://PAGE.test:80/abc#x")
     assert "being saved already" in second.words and second.path == first.path

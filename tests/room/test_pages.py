@@ -163,7 +163,7 @@ def test_an_address_of_which_the_archive_has_nothing_says_so_and_offers_its_word
 
 
 def test_what_the_archive_does_not_have_leads_to_the_desk_where_that_is_set(tmp_path: Path) -> None:
-    """With the address escaped. Nothing is said of what is hidden: it is as if it were not there (S-save-1)."""
+    """S-save-1: with the address escaped. What is hidden is as if it were not there."""
     own = archives.make_archive(tmp_path)
     published(own, DOMAIN, {HOME: Page(b"<p>here")}, TIMES[0])
     hidden = f"{HOME}hidden"

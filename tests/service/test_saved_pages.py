@@ -88,7 +88,7 @@ def started(folder: Path, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def test_what_was_asked_for_before_it_started_is_saved_then(archive: Archive, public: Site, tmp_path: Path) -> None:
-    """Also what came meanwhile, and what a kill interrupted; two pages of a host one after the other."""
+    """S-save-2: also what came meanwhile, and what a kill interrupted; two pages of a host one after the other."""
     configure(archive)
     names = {f"{name}.test": [PUBLIC] for name in ("early", "late", "slow")}
     for host in names:
@@ -117,7 +117,7 @@ def test_what_was_asked_for_before_it_started_is_saved_then(archive: Archive, pu
 def test_neither_publications_nor_pages_wait_for_the_other(
     archive: Archive, public: Site, inner: Site, tmp_path: Path
 ) -> None:
-    """Pages that hang leave publications all their places, and the other way round."""
+    """S-save-4: pages that hang leave publications all their places, and the other way round."""
     hosts = [f"hangs{number}.test" for number in range(12)]
     for host in hosts:
         public.add_nasty("/", nasty.hang(), host=f"{host}:{public.port}")
