@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.crawl import crawl_log, job_folder, scope
-from agent.crawl.job_folder import Definition, SavedPage, is_page, kind_of
+from agent.crawl.job_folder import Definition, Phase, SavedPage, is_page, kind_of
 from agent.crawl.public_proxy import BLOCKED_PORTS
 from agent.reports import tables
 from agent.reports.tables import LogLine
@@ -52,7 +52,7 @@ class UrlRefusal(StrEnum):
     LONG = "This address is too long: it may have 8,192 characters, all in ASCII."
     USER = "This address has a name or a password in it. Leave out what stands before the @."
     PORT = "The port of this address belongs to another protocol than that of the web."
-    PRIVATE = "This address is one of your own machine or network, and is not saved."
+    PRIVATE = "This address is one of your own machine or network, which is not saved unless the options permit it."
 
 
 #: Characters of what a person may type as a URL, and of what they may say of the page.
@@ -214,7 +214,10 @@ def ask(archive: Archive, definition: Definition) -> AskedPage:
 
 
 def _waiting(archive: Archive) -> Iterator[tuple[str, SavedPage]]:
-    """Yield the jobs that save pages and have not ended, oldest first. Remove what a killed process began."""
+    """Yield the jobs that save pages and have not ended, oldest first. Remove what a killed process began.
+
+    A job that the agent gave up stays until a person discards it; its page may be asked for again.
+    """
     for path in sorted(archive.jobs.iterdir()):
         if not is_page(path.name):
             continue
@@ -222,8 +225,9 @@ def _waiting(archive: Archive) -> Iterator[tuple[str, SavedPage]]:
             shutil.rmtree(path, ignore_errors=True)
             continue
         with contextlib.suppress(Damaged):
-            definition = job_folder.load(path)
-            if definition is not None and definition.page is not None:
+            definition, item = job_folder.load(path), job_folder.load_item(path)
+            is_given_up = item is not None and item.state is Phase.FAILED and not item.again
+            if definition is not None and definition.page is not None and not is_given_up:
                 yield path.name, definition.page
 
 

@@ -307,6 +307,8 @@ class Dispatch:
     def _is_to_resume(self, state: JobState, at: datetime) -> bool:
         """Return whether a job without a process needs one; one that is held does once it has an order."""
         is_asked = is_asked_for(state.job) and not state.attempted
+        if is_page(state.job):  # also one that a command began and left: a person waits for it
+            is_asked = state.state is not Phase.FAILED
         if not state.held and (state.job in self._left or is_asked or job_folder.is_due(state, at)):
             return True
         if is_import(state.job) or job_orders.last(self._archive.jobs / state.job) <= state.orders:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
@@ -10,6 +13,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from agent.crawl import job_folder
+from agent.crawl.job_folder import JobState, Phase
 from agent.jobs import crawljob
 from agent.operations import saving
 from tests.desk.conftest import World
@@ -264,6 +268,57 @@ def test_what_a_killed_process_began_is_no_job(own: World, anna: Client) -> None
     assert len(jobs_of(own.archive)) == 1 and not left.exists()
 
 
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from agent.crawl.job_folder import SavedPage
+from agent.operations import saving
+from webarcfs.archive.config.directory import open_archive
+from webarcfs.archive.config.settings import Settings
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+root, place = sys.argv[1:]
+if place == "the folder":
+    saving.job_folder.save = die
+elif place == "its name":
+    Path.rename = die
+elif place == "the count":
+    saving._keep = die
+else:
+    keep = saving._keep
+    saving._keep = lambda *given: (keep(*given), die())
+saving.ask(open_archive(Path(root)), saving.define(Settings(), SavedPage(url="http://page.test/", by="Anna")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "is_accepted"), [("the folder", False), ("its name", False), ("the count", True), ("the answer", True)]
+)
+def test_a_kill_before_the_answer_loses_and_doubles_nothing(own: World, place: str, *, is_accepted: bool) -> None:
+    """S-save-2: the desk is killed while it accepts a page."""
+    done = subprocess.run([sys.executable, "-c", _KILLED, str(own.archive.root), place], check=False)
+    assert done.returncode == -signal.SIGKILL
+    before = [job for job in jobs_of(own.archive) if not job.startswith(".")]
+    assert len(before) == is_accepted
+    asked = _ask(own.archive, "http://page.test/")
+    assert asked.state is (saving.SaveState.RUNS if is_accepted else saving.SaveState.BEGUN)
+    assert jobs_of(own.archive) == [asked.job] and (not before or before == [asked.job])
+    definition = job_folder.load(own.archive.jobs / asked.job)
+    assert definition is not None and definition.page is not None and definition.page.by == "Anna"
+    _ask(own.archive, "http://another.test/")
+    saves = json.loads((own.archive.root / "lock" / "saves.json").read_text())["saves"]
+    assert sum(save["url"] == "http://page.test/" for save in saves) == 1, "counted once"
+
+
+def test_a_page_that_was_given_up_may_be_asked_for_again(own: World) -> None:
+    first = _ask(own.archive, URL).job
+    given_up = JobState(job=first, publication="saved-page.test", state=Phase.FAILED, failures=10)
+    job_folder.save_item(own.archive.jobs / first, given_up)
+    assert _ask(own.archive, URL).state is saving.SaveState.BEGUN
+
+
 # -- what came of it ---------------------------------------------------------------------------------------------------
 
 
@@ -356,6 +411,16 @@ def test_the_bookmarklet_opens_the_form_of_this_desk(own: World, anna: Client) -
     assert link.get("href") == (
         f"javascript:void(location.href='{own.served.origin}/save?url='+encodeURIComponent(location.href))"
     )
+
+
+def test_the_notes_of_a_preview_lead_to_the_filled_form(own: World, anna: Client) -> None:
+    """What a crawl does not have may be saved; who may not save is not led there."""
+    url = "http://www.example.test/no?a=1&b=%3Cc%3E"
+    path = f"/snapshot/{quote(own.ids[0])}/preview?url={quote(url, safe='')}"
+    (link,) = anna.get(path).page.xpath('//main//a[starts-with(@href, "/save?")]')
+    assert anna.get(link.get("href")).form("/save")["url"] == [url]
+    assert anna.get(path).status == 404
+    assert not own.served.client("rita").get(path).page.xpath('//main//a[starts-with(@href, "/save?")]')
 
 
 def test_pages_are_german_for_germans(anna: Client) -> None:
