@@ -16,12 +16,14 @@ from agent.crawl.vocabulary import Reason
 from agent.jobs import crawljob
 from agent.jobs.publishing import JobOutcome
 from agent.operations import saving
-from tests.support.crawls import crawl, log_lines, publish_as
+from tests.support.crawls import crawl, log_lines, publish_as, run_command
 from tests.support.resolving import PUBLIC, Sink, resolving
 from tests.support.site import Site, redirect
 from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import FieldNumber
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
+from webarcfs.archive.model.errors import Exit
 
 pytestmark = pytest.mark.crawl
 
@@ -156,6 +158,28 @@ def test_environment_and_arguments_lead_past_no_proxy(
         archive, url, {"rebound.test": [PUBLIC, "127.0.0.1"]}, wget_args=("--no-proxy", "-e", "no_proxy=rebound.test")
     )
     assert sink.connections == 0 and "private-address" in notes(archive, done, url)
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_saves_a_page_and_says_where_it_is(archive: Archive, site: Site) -> None:
+    archive.settings.write_text("[crawl]\nwait = 0\ntimeout = 5\nrobots = false\n")
+    site.add_html("/a", "saved by a command")
+    url = site.url("/a")
+    refused = run_command("save", "--archive", archive.root, url)
+    assert refused.code == Exit.USAGE and "--private-addresses" in refused.err
+    for bad in ("ftp://e.org/", "http://u:p@e.org/", "http://e.org:25/", "http://" + "a" * 9_000):
+        assert run_command("save", "--archive", archive.root, bad).code == Exit.USAGE, bad
+    assert list(archive.jobs.iterdir()) == []
+    done = run_command("save", "--archive", archive.root, url, "--private-addresses", "--description", "why  not")
+    assert done.code == 0 and f"webarc cat latest {url}" in done.out, done.err
+    (record,) = Catalogue(archive).records(f"saved-127.0.0.1-{site.port}")
+    assert record.text(FieldNumber.REMARKS) == "why not" and record.events[0].what == "asked"
+    again = run_command("save", "--archive", archive.root, url, "--private-addresses")
+    assert again.code == 0 and "saved a moment ago" in again.out and site.count("/a") == 1
+    gone = run_command("save", "--archive", archive.root, site.url("/no"), "--private-addresses")
+    assert gone.code == Exit.INCOMPLETE and "status 404: Not Found" in gone.err
 
 
 # -- the proxy itself --------------------------------------------------------------------------------------------------

@@ -145,6 +145,22 @@ def test_neither_publications_nor_pages_wait_for_the_other(
         assert summary_of(archive, quick)["complete"]
 
 
+def test_command_and_agent_save_a_page_once(archive: Archive, inner: Site) -> None:
+    """S-save-4: whoever of them begins. What a killed command left, the agent ends."""
+    configure(archive, private_addresses=True)
+    inner.add_nasty("/slow", nasty.slow(4.0))
+    with agent(archive) as running:
+        done = crawls.run_command("save", "--archive", archive.root, inner.url("/b"))
+        assert done.code == 0 and inner.count("/b") == 1, done.err
+        command = crawls.start_command("save", "--archive", archive.root, inner.url("/slow"))
+        until(lambda: inner.count("/slow") == 1, "it is being saved")
+        crawls.end(command)
+        until(lambda: not open_pages(archive), "the page is saved")
+        assert running.stop() == 0
+    (job,) = reports(archive, f"saved-127.0.0.1-{inner.port}+page")[1:]
+    assert summary_of(archive, job)["complete"] and summary_of(archive, job)["page"] == inner.url("/slow")
+
+
 BODIES = (
     '<img src="http://127.0.0.1:{port}/{number}">',
     '<iframe src="http://inner.test:{port}/{number}"></iframe>',
