@@ -158,6 +158,24 @@ def test_many_urls_are_about_so_many(archive: Archive, monkeypatch: pytest.Monke
     assert (few.total, few.is_exact, few.in_present) == (1, True, 0)
 
 
+def test_urls_of_the_present_are_counted_as_by_their_own_question(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the versions that were found know it, or the present is asked; whether they are few or many."""
+    searcher = Searcher(archive)
+    for one_by_one, most_exact in ((20_000, 10_000), (10, 10_000), (10, 10)):
+        monkeypatch.setattr(searching, "_ONE_BY_ONE", one_by_one)
+        monkeypatch.setattr(searching, "MOST_EXACT", most_exact)
+        for words in ("giraffe", "animals", "nothing", "nothing OR animals", "url:busy", "url:o00", "zebra"):
+            present = searcher.ask(SearchQuestion(words=words, present=True)).total
+            assert searcher.ask(SearchQuestion(words=words)).in_present == present, words
+            late = searcher.ask(SearchQuestion(words=words, during="2027"))
+            if most_exact > 10:
+                hits = searcher.ask(SearchQuestion(words=words, present=True, limit=1_000)).hits
+                urls = {hit.url for hit in searcher.ask(SearchQuestion(words=words, during="2027", limit=1_000)).hits}
+                assert late.in_present == len(urls & {hit.url for hit in hits}), words
+
+
 def test_the_deepest_page_and_the_deadline(archive: Archive) -> None:
     searcher = Searcher(archive)
     with pytest.raises(TooMany, match="narrow the search"):

@@ -30,6 +30,7 @@ from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system import clocks
 from webarcfs.search.query_language import DocumentPart
 from webarcfs.search.words import (
+    CURRENT,
     SNAPSHOT,
     IndexedDocument,
     from_bytes,
@@ -290,12 +291,25 @@ class IndexReader:
         with _translated(self._folder):
             return round(self.searcher.cardinality(query, "place"))
 
-    def places_of(self, query: Query, versions: int) -> set[int]:
-        """Return the places of some versions of a query, each looked at: all of them, if `versions` is their number."""
+    def count_places_and_current(self, query: Query) -> tuple[int, int]:
+        """Return about how many paths the documents of a query have, and exactly how many of them no snapshot ended."""
+        spans = {"range": {"field": "until", "ranges": [{"key": "current", "from": float(CURRENT)}]}}
+        counts = self.aggregate(query, {"places": {"cardinality": {"field": "place"}}, "until": spans})
+        current = next(bucket for bucket in counts["until"]["buckets"] if bucket["key"] == "current")
+        return round(counts["places"]["value"]), int(current["doc_count"])
+
+    def places_of(self, query: Query, versions: int) -> tuple[set[int], int]:
+        """Return the places of some versions of a query, and how many of these versions no snapshot ended.
+
+        Each is looked at: all of them, if `versions` is their number.
+        """
         with _translated(self._folder):
             hits = self.searcher.search(Query.const_score_query(query, 0.0), max(versions, 1), False).hits
+            if not hits:
+                return set(), 0
             addresses = [address for _, address in hits]
-            return set(cast("list[int]", self.searcher.fast_field_values("place", addresses))) if addresses else set()
+            places = cast("list[int]", self.searcher.fast_field_values("place", addresses))
+            return set(places), self.searcher.fast_field_values("until", addresses).count(CURRENT)
 
     def places(self, query: Query, most: int) -> set[int] | None:
         """Return the places of the documents of a query; None if they are more than `most`."""
@@ -303,8 +317,8 @@ class IndexReader:
         return None if len(buckets) > most else {int(bucket["key"]) for bucket in buckets}
 
     def count(self, query: Query) -> int:
-        """Return the number of documents of a query."""
-        return self.documents(query, 0).total
+        """Return the number of documents of a query. None is weighed."""
+        return self.documents(Query.const_score_query(query, 0.0), 0).total
 
     def aggregate(self, query: Query, wanted: dict[str, Any]) -> dict[str, Any]:
         """Return Tantivy's answer to an aggregation request."""

@@ -409,7 +409,12 @@ class Shown:
     @property
     def is_all(self) -> bool:
         """Whether nothing is hidden."""
-        return not self.snapshots and not self.shared and not self.rules
+        return not self.hides_snapshots and not self.rules
+
+    @property
+    def hides_snapshots(self) -> bool:
+        """Whether some snapshot, or a part of one, is hidden."""
+        return bool(self.snapshots or self.shared)
 
 
 class Filter:
