@@ -173,6 +173,15 @@ def test_the_present_is_a_state() -> None:
     assert parse_whole_search("a present:now") == ParsedSearch(_word("a"), is_present=True)
     assert parse_whole_search('present:"NOW"').is_present
     assert parse_whole_search("present").expression == _word("present")
+
+
+def test_a_search_says_of_which_states_it_speaks() -> None:
+    for state in ("during:2024", "present:2024", "present:now"):
+        assert parse_whole_search(state).says_states and parse_whole_search(f"a {state}").says_states
+    assert not parse_whole_search("a before:2024 after:2020").says_states
+
+
+def test_a_state_in_quotes_is_words() -> None:
     assert parse_whole_search('"during:2024"').expression == Words(("during", "2024"))
 
 

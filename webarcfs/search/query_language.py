@@ -195,6 +195,11 @@ class ParsedSearch:
     at: int | None = None
     is_present: bool = False
 
+    @property
+    def says_states(self) -> bool:
+        """Whether it says of which states of the archive it speaks."""
+        return self.during is not None or self.at is not None or self.is_present
+
 
 def parse_search(text: str) -> Expression:
     """Return the expression of a search. Raises BadCondition, with the place of the fault below the text."""
@@ -227,7 +232,7 @@ def parse_whole_search(text: str) -> ParsedSearch:
         raise BadCondition("the search is no UTF-8")
     parser = _Parser(text)
     search = parser.whole()
-    if search.expression == All() and search.during is None and search.at is None and not search.is_present:
+    if search.expression == All() and not search.says_states:
         raise BadCondition("the search has no word; give some, or a condition as site:example.org")
     return search
 

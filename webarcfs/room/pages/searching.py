@@ -161,7 +161,7 @@ def _either(visit: Visit, words: str) -> PageLink | None:
 
 def _curve(visit: Visit, words: str, parsed: ParsedSearch) -> PageLink | None:
     """Return the curve of the words; None where they, or a choice, mean certain states alone."""
-    if _says_states(parsed) or any(visit.parameter(name) for name in ("record", "collection")):
+    if parsed.says_states or any(visit.parameter(name) for name in ("record", "collection")):
         return None
     return PageLink(curves.address([words], **{name: visit.parameter(name) for name in curves.NARROWING}), "")
 
@@ -208,7 +208,7 @@ def _answered(visit: Visit, words: str) -> dict[str, Any]:
             "is_exact": answer.is_exact,
             "groups": [_group(visit, group, parsed) for group in groups[:_GROUPS]],
             "pages": pages,
-            "states": () if _says_states(parsed) else _states(visit, question),
+            "states": () if parsed.says_states else _states(visit, question),
             "groupings": _groupings(visit),
             "curve": _curve(visit, words, parsed),
             "missing": answer.missing,
@@ -233,7 +233,7 @@ def _answered(visit: Visit, words: str) -> dict[str, Any]:
         "facets": _all_facets(visit, searcher, question, parsed) if answer.total else (),
         "pages": pages,
         "suggestion": suggestion,
-        "states": () if _says_states(parsed) else _states(visit, question),
+        "states": () if parsed.says_states else _states(visit, question),
         "curve": _curve(visit, words, parsed) if answer.total else None,
         "either": None if answer.total else _either(visit, words),
         "as_it_was": _as_it_was(visit, question) if not answer.total else None,
@@ -366,10 +366,6 @@ def _as_it_was(visit: Visit, question: SearchQuestion) -> PageLink | None:
     return PageLink(_in_state(visit, at=end), end) if end else None
 
 
-def _says_states(parsed: ParsedSearch) -> bool:
-    return parsed.is_present or parsed.at is not None or parsed.during is not None
-
-
 def _states(visit: Visit, question: SearchQuestion) -> tuple[PageLink, ...]:
     """Return the choice between all versions and the present."""
     is_part = question.present or question.past or question.at is not None
@@ -418,7 +414,7 @@ def _facets(visit: Visit, counts: dict[str, list[tuple[str, int]]], parsed: Pars
         for value, count in counts.get(name, ()):
             here = value == chosen
             changed = None if here else value
-            if parameter in _STATES and _says_states(parsed):
+            if parameter in _STATES and parsed.says_states:
                 href = ""
             elif parameter in _STATES:
                 href = _in_state(visit, **{parameter: changed})
