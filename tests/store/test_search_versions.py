@@ -162,7 +162,7 @@ def test_urls_of_the_present_are_counted_as_by_their_own_question(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the versions that were found know it, or the present is asked; whether they are few or many."""
-    searcher = Searcher(archive)
+    searcher, reader = Searcher(archive), Searcher(archive, Gate(archive, Reader()))
     for one_by_one, most_exact in ((20_000, 10_000), (10, 10_000), (10, 10)):
         monkeypatch.setattr(searching, "_ONE_BY_ONE", one_by_one)
         monkeypatch.setattr(searching, "MOST_EXACT", most_exact)
@@ -170,6 +170,8 @@ def test_urls_of_the_present_are_counted_as_by_their_own_question(
             present = searcher.ask(SearchQuestion(words=words, present=True)).total
             assert searcher.ask(SearchQuestion(words=words)).in_present == present, words
             late = searcher.ask(SearchQuestion(words=words, during="2027"))
+            for question in (SearchQuestion(words=words), SearchQuestion(words=words, during="2027")):
+                assert reader.ask(question) == searcher.ask(question), question  # nothing is hidden
             if most_exact > 10:
                 hits = searcher.ask(SearchQuestion(words=words, present=True, limit=1_000)).hits
                 urls = {hit.url for hit in searcher.ask(SearchQuestion(words=words, during="2027", limit=1_000)).hits}

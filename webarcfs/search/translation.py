@@ -437,7 +437,7 @@ class Filter:
         )
         if named is not None and shown.reader:
             closed = self._state(make.all(query, named), moment, (Standing.OPEN, Standing.CLOSED))
-            seen = make.any(seen, closed)
+            seen = make.best_of(seen, closed)
         taken = self._decided([rule for rule in shown.rules if rule.access is not Access.ALLOW])
         return seen if taken is None else make.but(seen, taken)
 
