@@ -168,6 +168,11 @@ def snippet(text: str, is_wanted: Wanted) -> Snippet:
     )
 
 
+def _is_slow(expression: Expression) -> bool:
+    """Return whether the documents of a search are found slowly: those with words side by side, or with a beginning."""
+    return any(len(words.terms) > 1 or words.beginning for words in _words(expression))
+
+
 def _positive(expression: Expression) -> Iterator[Words]:
     match expression:
         case Words():
@@ -236,7 +241,7 @@ _GROUPS, _OF_EACH = 20, 3
 _AT_ONCE, _LATEST = 5_000, 1 << 40
 #: Domains and moments that are counted for groups and years.
 _COUNTED = 65_000
-#: URLs that are counted exactly, and versions whose URLs are looked at one by one.
+#: URLs that are counted exactly, and versions that are looked at one by one where it is slow to find them again.
 MOST_EXACT, _ONE_BY_ONE = 10_000, 20_000
 #: Years of a facet.
 _MOST_YEARS = 60
@@ -461,11 +466,13 @@ class Searcher:
             matches = self._reader.best(asked.query, wanted, order, ascending=ascending)
             return _Page(matches.total, matches.ranked[question.offset :], _Number(matches.total))
         best: dict[int, Match] = {}
-        at_once, query, versions = max(wanted * _EACH_URL, _FEWEST), asked.query, None
+        at_once, query, versions, whole = max(wanted * _EACH_URL, _FEWEST), asked.query, None, None
+        looked_at = _ONE_BY_ONE if _is_slow(asked.expression) else 0
         while True:
             clocks.check()
-            matches = self._reader.best(query, at_once, order, ascending=ascending)
-            versions = matches.total if versions is None else versions
+            matches = self._reader.best(query, at_once, order, ascending=ascending, looked_at=looked_at)
+            if versions is None:
+                versions, whole, looked_at = matches.total, matches.whole, 0
             for match in matches.ranked:
                 known = best.setdefault(match.place, match)
                 if match.value == known.value and match.since > known.since:
@@ -475,7 +482,11 @@ class Searcher:
                 break
             query = asked.make.but(asked.query, asked.make.places(best))
             at_once *= 2
-        urls = _Number(len(best), places=frozenset(best)) if is_all else None
+        urls = None
+        if whole is not None:
+            urls = _Number.of(*whole)
+        elif is_all:
+            urls = _Number(len(best), places=frozenset(best))
         return _Page(versions, list(best.values())[question.offset : wanted], urls)
 
     def _count_urls(self, asked: _Asked, versions: int) -> _Number:
@@ -484,15 +495,13 @@ class Searcher:
 
     def _urls_of(self, query: Query, versions: int) -> _Number:
         """Return the number of URLs of the versions of a query."""
-        if versions <= _ONE_BY_ONE:
-            places, current = self._reader.places_of(query, versions)
-            if len(places) <= MOST_EXACT:
-                return _Number(len(places), places=places, current=current)
-        about, current = self._reader.count_places_and_current(query)
+        if versions <= MOST_EXACT:
+            return _Number.of(*self._reader.places_of(query, versions))
+        about, current = self._reader.count_places_and_current(query, versions)
         clocks.check()
         some = self._reader.places(query, MOST_EXACT) if about <= MOST_EXACT + MOST_EXACT // 10 else None
         if some is not None:
-            return _Number(len(some), places=some, current=current)
+            return _Number.of(some, current)
         return _Number(max(about, MOST_EXACT + 1), is_exact=False, current=current)
 
     def _count_present(self, asked: _Asked, total: _Number) -> tuple[int | None, bool]:
@@ -520,7 +529,7 @@ class Searcher:
             return len(both or ()), True
         if total.places is not None:
             return self._reader.count(make.all(present, make.places(total.places))), True
-        either = self._reader.count_places(make.any(asked.query, present))
+        either, _ = self._reader.count_places_and_current(make.any(asked.query, present), total.number + in_all)
         return min(max(total.number + in_all - either, 0), in_all, total.number), False
 
     def facets(self, question: SearchQuestion) -> dict[str, list[tuple[str, int]]]:
@@ -904,6 +913,11 @@ class _Number:
     is_exact: bool = True
     places: Set[int] | None = None
     current: int | None = None
+
+    @classmethod
+    def of(cls, places: Set[int], current: int) -> _Number:
+        """Return the number of some places; so many that no query asks for each are counted alone."""
+        return cls(len(places), places=places if len(places) <= MOST_EXACT else None, current=current)
 
 
 @dataclass(frozen=True, slots=True)
