@@ -46,6 +46,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
             name="url",
             label=text(words.msgid("Address of the page")),
             value=visit.typed("url", visit.parameter("url")),
+            kind="address",
             placeholder="https://www.example.org/page",
             help=text(words.msgid("The page is saved with all that it needs to be shown. Its links are not followed.")),
             fault=faults.get("url", ""),
