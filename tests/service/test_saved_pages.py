@@ -19,6 +19,7 @@ from agent.operations.saving import SaveState, UrlRefusal
 from agent.service import loop
 from tests.support import crawls, nasty
 from tests.support.agents import agent, configure, reports
+from tests.support.browsers import needs_chromium
 from tests.support.crawls import log_lines, summary_of
 from tests.support.resolving import PUBLIC, Sink, environment
 from tests.support.site import Site, redirect
@@ -159,6 +160,30 @@ def test_command_and_agent_save_a_page_once(archive: Archive, inner: Site) -> No
         assert running.stop() == 0
     (job,) = reports(archive, f"saved-127.0.0.1-{inner.port}+page")[1:]
     assert summary_of(archive, job)["complete"] and summary_of(archive, job)["page"] == inner.url("/slow")
+
+
+@needs_chromium()
+def test_scripts_of_a_saved_page_reach_nothing_inside(
+    archive: Archive, public: Site, sink: Sink, tmp_path: Path
+) -> None:
+    """S-save-3: what they ask for is fetched by our own client, from the address that was judged."""
+    configure(archive, fetcher="browser")
+    host = f"page.test:{public.port}"
+    wanted = [f"http://{name}:{sink.port}/" for name in ("127.0.0.1", "inner.test", "rebound.test", "localhost")]
+    script = "".join(f"fetch('{url}').catch(() => 0);" for url in wanted)
+    script += "fetch('/own').then(r => r.text()).then(t => { document.body.append(t); });"
+    public.add_html("/", f"<p>page</p><script>{script}</script>", host=host)
+    public.add("/own", "from its own host", "text/plain", host=host)
+    job = job_for(ask(archive, f"http://{host}/"))
+    names = {"page.test": [PUBLIC], "inner.test": ["127.0.0.1"], "rebound.test": [PUBLIC, "127.0.0.1"]}
+    with agent(archive, **started(tmp_path / "names", names)) as running:
+        until(lambda: has_ended(archive, job), "the page is saved")
+        assert running.stop() == 0
+    assert sink.connections == 0
+    lines = log_lines(archive, job)
+    assert "rendered" in lines[f"http://{host}/"].notes and lines[f"http://{host}/own"].status == 200
+    assert all(lines[url].status < 0 for url in wanted if url in lines)
+    assert f"http://rebound.test:{sink.port}/" in lines
 
 
 BODIES = (
