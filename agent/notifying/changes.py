@@ -200,6 +200,7 @@ def _together(
 def _digest(known: Known, teller: _Teller, slot: datetime) -> list[Notification]:
     """Return the digest of what was told before and still is so, if there is any."""
     at, origin = teller.seen.at, teller.origin
+    teller.number += 1  # two digests of one day, by a clock that was set back, have two ids
     messages = [
         _message(held, held.condition.kind, held.condition.text, at, origin)
         for key, held in teller.held.items()
@@ -208,7 +209,11 @@ def _digest(known: Known, teller: _Teller, slot: datetime) -> list[Notification]
     if not messages:
         return []
     text = "one thing still needs you" if len(messages) == 1 else f"{len(messages)} things still need you"
-    return [_together(NotificationGroup.DIGEST, text, messages, at=at, origin=origin, mark=format_time(slot))]
+    return [
+        _together(
+            NotificationGroup.DIGEST, text, messages, at=at, origin=origin, mark=f"{format_time(slot)}#{teller.number}"
+        )
+    ]
 
 
 def _slot(digest: str, at: datetime) -> datetime | None:

@@ -7,7 +7,7 @@ named, since it is not over because of that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -33,7 +33,7 @@ _LITTLE, _SHARE = 2 << 30, 0.05
 _INTERVALS = 2
 #: How the reason of a host begins of which a crawl found too little to be believed (`agent/pipeline/publish.py`).
 _TOO_FEW = "found "
-_MOST_HOSTS = 5
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +134,27 @@ def called(subject: str) -> str:
     return f"{beside.get(rest, 'the import into')} {publication}"
 
 
-def of_report(subject: str, summary: Mapping[str, Any], *, lasts: bool = True) -> Iterator[AmissCondition]:
+def of_report(
+    subject: str, summary: Mapping[str, Any], warnings: Sequence[str] = (), *, lasts: bool = True
+) -> Iterator[AmissCondition]:
     """Yield what is amiss with a crawl by its summary.json: it is incomplete, or found much less than the one before.
 
-    `subject` is its publication, or the kind of its job.
+    `subject` is its publication, or the kind of its job; `warnings` are those of its item, as of start URLs that gave
+    nothing. Single pages that failed make no crawl incomplete; its report counts them.
     """
-    if summary.get("complete") is not False:
+    is_complete = summary.get("complete") is not False
+    if is_complete and not warnings:
         return
     job = str(summary.get("job", ""))
-    reasons = {str(host): str(reason) for host, reason in _reasons(summary)}
+    reasons = {} if is_complete else {str(host): str(reason) for host, reason in _reasons(summary)}
     shrunk = [host for host, reason in reasons.items() if reason.startswith(_TOO_FEW)]
     if shrunk:
         text = f"{called(subject)} found much less than before, and removed nothing: {_named(shrunk, reasons)}"
         yield AmissCondition(NotificationKind.CRAWL_SHRANK, subject, text, job, lasts=lasts)
     others = [host for host in reasons if host not in shrunk]
     if others or not shrunk:
-        text = f"{called(subject)} is incomplete{': ' if others else ''}{_named(others, reasons)}"
+        why = _named(others, reasons) or _first(list(warnings), "lines")
+        text = f"{called(subject)} is incomplete{f': {why}' if why else ''}"
         yield AmissCondition(NotificationKind.CRAWL_INCOMPLETE, subject, text, job, lasts=lasts)
 
 
@@ -160,9 +165,12 @@ def _reasons(summary: Mapping[str, Any]) -> Iterator[tuple[object, object]]:
 
 
 def _named(hosts: list[str], reasons: Mapping[str, str]) -> str:
-    named = [f"{host} ({reasons[host]})" if reasons[host] else host for host in hosts[:_MOST_HOSTS]]
-    more = len(hosts) - len(named)
-    return "; ".join([*named, *([f"{more} more hosts"] if more else [])])
+    return _first([f"{host} ({reasons[host]})" if reasons[host] else host for host in hosts], "hosts")
+
+
+def _first(texts: list[str], what: str) -> str:
+    more = len(texts) - _MOST_NAMED
+    return "; ".join([*texts[:_MOST_NAMED], *([f"{more} more {what}"] if more > 0 else [])])
 
 
 def captured_something(summary: Mapping[str, Any]) -> bool:

@@ -14,8 +14,10 @@ import dataclasses
 import errno
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -29,7 +31,7 @@ from webarcfs.archive.config.settings import NotificationKind
 from webarcfs.archive.index.sqlite_file import SqliteFile, journal, translated
 from webarcfs.archive.model.errors import DatabaseDamaged
 from webarcfs.archive.model.metadata import format_time, parse_time
-from webarcfs.archive.system.files import sync_folder
+from webarcfs.archive.system.files import replacing
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -38,6 +40,7 @@ MOST_WAITING = 1000
 #: Seconds after which what was given up is forgotten.
 _FORGOTTEN = 30 * 86400
 _RESERVED = 128 << 10
+_ROOM_FOR_RESERVE = 8 * _RESERVED
 _RESERVE = ".notify.reserve"
 _DIGEST, _NUMBER = "digest", "number"
 
@@ -107,34 +110,19 @@ class NotificationStore(SqliteFile):
 
         It is one transaction, and nobody else observes meanwhile. Raises OSError, Busy, and what `observe` raises.
         """
-        try:
-            return self._take(observe, targets, notifications_of, at)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            self._reserve.unlink(missing_ok=True)
-            return self._take(observe, targets, notifications_of, at)
-        finally:
-            self.keep_reserve()
 
-    def _take(
-        self,
-        observe: Callable[[Known, Mapping[str, SeenCrawl]], tuple[Known, Mapping[str, SeenCrawl], _T]],
-        targets: Iterable[str],
-        notifications_of: Callable[[_T], Iterable[Notification]],
-        at: datetime,
-    ) -> _T:
-        with self._changing():
+        def work() -> _T:
             before, crawls = self.known(), self.crawls()
             after, seen, result = observe(before, crawls)
             self._keep(before, after)
             for subject, crawl in seen.items():
                 if crawls.get(subject) != crawl:
-                    self._run(
-                        "notify/put_crawl", subject=subject, report=crawl.report, captured=format_time(crawl.captured)
-                    )
-            self.queue(notifications_of(result), tuple(targets), at)
-        return result
+                    captured = format_time(crawl.captured)
+                    self._run("notify/put_crawl", subject=subject, report=crawl.report, captured=captured)
+            self._queue(notifications_of(result), tuple(targets), at)
+            return result
+
+        return self._change(work)
 
     def known(self) -> Known:
         """Return what people know."""
@@ -163,7 +151,11 @@ class NotificationStore(SqliteFile):
     # -- deliveries ------------------------------------------------------------------------------------------------
 
     def queue(self, notifications: Iterable[Notification], targets: tuple[str, ...], at: datetime) -> None:
-        """Add notifications for all targets; the caller has a transaction."""
+        """Add notifications for all targets."""
+        kept = tuple(notifications)
+        self._change(lambda: self._queue(kept, targets, at))
+
+    def _queue(self, notifications: Iterable[Notification], targets: tuple[str, ...], at: datetime) -> None:
         seconds = int(at.timestamp())
         for notification in notifications if targets else ():
             self._run("notify/add", id=notification.id, content=_to_json(notification))
@@ -184,21 +176,28 @@ class NotificationStore(SqliteFile):
             row = self._run("notify/next", target=target, at=at, latest=at + longest).fetchone()
         return None if row is None else (int(row[0]), _from_json(str(row[1])), int(row[2]))
 
+    def begin(self, number: int, target: str) -> None:
+        """Note that a target is told now. Raises OSError on a full disk: that it was told could not be noted either."""
+        self._change(lambda: self._run("notify/begin_delivery", number=number, target=target))
+
     def delivered(self, number: int, target: str) -> None:
         """Forget a notification for a target that has taken it."""
-        with self._changing():
+
+        def work() -> None:
             self._run("notify/delivered", number=number, target=target)
             self._run("notify/sweep")
+
+        self._change(work)
 
     def failed(self, number: int, target: str, state: DeliveryState, *, tries: int, due: int, answer: str) -> None:
         """Record a try that failed."""
         values = {"state": state, "tries": tries, "due": due, "answer": answer}
-        with self._changing():
-            self._run("notify/failed", number=number, target=target, **values)
+        self._change(lambda: self._run("notify/failed", number=number, target=target, **values))
 
     def sweep(self, targets: Iterable[str], at: int) -> None:
         """Give up what waits for targets that are not set any more, and forget what was given up long ago."""
-        with self._changing():
+
+        def work() -> None:
             known = {str(target) for (target,) in self._run("notify/targets")}
             for target in known - set(targets):
                 answer = "it is not in the settings any more"
@@ -207,10 +206,11 @@ class NotificationStore(SqliteFile):
             self._run("notify/sweep_deliveries", before=at - _FORGOTTEN)
             self._run("notify/sweep")
 
+        self._change(work)
+
     def retry(self, at: int) -> int:
         """Let what was given up wait once more; return how many deliveries these are."""
-        with self._changing():
-            return self._run("notify/retry", at=at).rowcount
+        return self._change(lambda: self._run("notify/retry", at=at).rowcount)
 
     def counts(self) -> dict[DeliveryState, int]:
         """Return the number of deliveries by state."""
@@ -229,19 +229,31 @@ class NotificationStore(SqliteFile):
             for _, content, target, state, tries, due, answer in rows
         ]
 
-    def keep_reserve(self) -> None:
-        """Hold disk space in reserve. Errors are ignored: it helps a later transaction alone."""
-        with contextlib.suppress(OSError):
-            if not self._reserve.exists() or self._reserve.stat().st_size < _RESERVED:
-                self._reserve.write_bytes(bytes(_RESERVED))
-                sync_folder(self._reserve.parent)
+    def _change(self, work: Callable[[], _T]) -> _T:
+        """Do work in one transaction; on a full disk, once more with the room that is held in reserve."""
+        try:
+            return self._transaction(work)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self._reserve.unlink(missing_ok=True)
+            return self._transaction(work)
+        finally:
+            self._hold_reserve()
 
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _transaction(self, work: Callable[[], _T]) -> _T:
         with self._translated():
             self._run("begin")
             with self._connection:
-                yield
+                return work()
+
+    def _hold_reserve(self) -> None:
+        """Hold disk space in reserve, unless the disk is as good as full: then others have it."""
+        with contextlib.suppress(OSError):
+            folder = self._reserve.parent
+            if not self._reserve.exists() and shutil.disk_usage(folder).free > _ROOM_FOR_RESERVE:
+                with replacing(self._reserve, folder / f"{_RESERVE}.{os.getpid()}-{threading.get_native_id()}") as file:
+                    file.write(bytes(_RESERVED))
 
     def _translated(self) -> contextlib.AbstractContextManager[None]:
         return translated(self._path)

@@ -32,7 +32,7 @@ from webarcfs.archive.system import locks
 
 _log = logging.getLogger(__name__)
 #: Seconds from each try to the next one, a day in all; after the last try a notification is given up.
-PAUSES = (60, 300, 900, 1800, 3600, 2 * 3600, 4 * 3600, 6 * 3600, 7 * 3600)
+PAUSES = (60, 300, 900, 1800, 3600, 2 * 3600, 4 * 3600, 6 * 3600, 10 * 3600)
 #: Seconds for which one run begins new deliveries of a way, and that one waits for threads when it is stopped.
 _RUN_SECONDS, _END_SECONDS = 120.0, 2.0
 _SECONDS_BETWEEN_LOOKS = 0.1
@@ -149,6 +149,7 @@ class _ChannelDelivery(threading.Thread):
             if due is None:
                 return
             number, notification, tries = due
+            store.begin(number, self._way.target)
             reply = self._way.send(notification, self._stop_event)
             if reply.is_taken:
                 store.delivered(number, self._way.target)

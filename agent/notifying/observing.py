@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.crawl.job_folder import JobState, Phase, is_patch, kind_of, publication_of
+from agent.crawl.job_folder import JobState, Phase, is_patch, kind_of, load_item, publication_of
 from agent.indexing import fulltext
 from agent.maintenance.backups import MARK
 from agent.notifying import conditions
@@ -173,7 +173,7 @@ def _take_report(
     look: ArchiveLook, name: str, known: dict[str, SeenCrawl], findings: _Findings, *, lasts: bool
 ) -> None:
     """Add what is amiss with a job that has ended, and note when its publication captured something."""
-    summary = _summary(look, name)
+    summary, warnings = _ended(look, name)
     if summary is None:
         return
     publication = publication_of(name)
@@ -182,23 +182,26 @@ def _take_report(
             finished = min(parse_time(str(summary.get("finished"))), look.at)
             known[publication] = SeenCrawl(known[publication].report, finished)
     if not is_patch(name):  # that a patch got less than it was asked for leaves the crawl as it was
-        findings.passing += conditions.of_report(kind_of(name), summary, lasts=lasts)
+        findings.passing += conditions.of_report(kind_of(name), summary, warnings, lasts=lasts)
 
 
 def _of_newest(look: ArchiveLook, publication: str, name: str, findings: _Findings) -> Iterator[AmissCondition]:
-    summary = _summary(look, name)
+    summary, warnings = _ended(look, name)
     if summary is None:
         findings.unsure |= {(kind, publication) for kind in conditions.OF_PUBLICATION}
     else:
-        yield from conditions.of_report(publication, summary)
+        yield from conditions.of_report(publication, summary, warnings)
 
 
-def _summary(look: ArchiveLook, name: str) -> dict[str, Any] | None:
+def _ended(look: ArchiveLook, name: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """Return the summary of a job that has ended, and its warnings; None for one that cannot be read."""
+    folder = look.archive.reports / name
     try:
-        return files.read_json(look.archive.reports / name / "summary.json")
+        item = load_item(folder)
+        return files.read_json(folder / "summary.json"), item.warnings if item is not None else ()
     except (Damaged, OSError) as error:
         _log.info("%s", error)
-        return None
+        return None, ()
 
 
 def _jobs(jobs: tuple[JobState, ...], findings: _Findings) -> None:
