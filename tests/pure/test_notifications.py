@@ -149,7 +149,7 @@ _STEPS = st.lists(
 def test_each_change_is_told_once_whatever_the_clock_does(
     steps: list[tuple[int, set[AmissCondition], set[AmissCondition]]],
 ) -> None:
-    """Against a model: sets of conditions, without times."""
+    """S-tell-1. Against a model: sets of conditions, without times."""
     known, at, ids = Known(), AT, []
     before: set[Key] = set()
     for seconds, now, passing in steps:
@@ -269,6 +269,7 @@ def notification(text: str, **more: object) -> Notification:
 
 @given(st.text(), st.text(), st.text())
 def test_no_text_adds_a_header_or_a_receiver_to_a_mail(text: str, archive: str, job: str) -> None:
+    """S-tell-5."""
     content = messages.mail(
         notification(text, job=job), archive, "host", "w@example.org", ("a@example.org", "b@example.org")
     )

@@ -191,7 +191,7 @@ def test_watch_tells_that_no_agent_runs_and_that_one_runs_again(archive: Archive
 
 
 def test_a_receiver_that_hangs_costs_a_crawl_nothing(archive: Archive, tmp_path: Path, site: Site) -> None:
-    """The crawl that begins after it hangs ends while it still hangs, and so does the agent."""
+    """S-tell-3. The crawl that begins after it hangs ends while it still hangs, and so does the agent."""
     pids = tmp_path / "pids"
     hangs = sinks.program(tmp_path / "hangs", f"#!/bin/sh\necho $$ >> '{pids}'\nsleep 100000\n")
     more = sinks.settings(command=[str(hangs)], disk_free="900000 GB")
@@ -259,7 +259,7 @@ def test_what_programs_answer(tmp_path: Path, text: str, says: str) -> None:
 def test_a_url_that_answers_500_for_a_day_is_given_up(
     archive: Archive, hook: HttpSink, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is asked with growing pauses, a few times; nothing else is told of that, and it can be asked once more."""
+    """S-tell-2. It is asked with growing pauses, a few times; nothing else is told of that; it can be asked again."""
     archive.settings.write_text(sinks.settings(webhook=[hook.url], private_addresses=True) + _PUBLICATION)
     hook.status = 500
     at = time.time()
@@ -310,7 +310,7 @@ def test_private_addresses_are_not_asked_unless_the_settings_say_so(
 def test_a_name_is_looked_up_once_and_the_address_that_was_judged_is_asked(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that leads to another address each time: the first one is public, the second one is this machine."""
+    """S-tell-4. The name leads to another address each time: a public one first, then this machine."""
     looked_up, asked = [], []
     real = socket.getaddrinfo
 
