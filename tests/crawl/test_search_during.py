@@ -28,6 +28,7 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index import database
 from webarcfs.archive.index.database import CaptureIndex, Span
 from webarcfs.archive.model.metadata import CET, utc
+from webarcfs.search import capture_times
 from webarcfs.search.searching import Searcher, SearchQuestion
 
 pytestmark = [pytest.mark.crawl, pytest.mark.timeout(1_800)]
@@ -151,8 +152,12 @@ def test_staff_find_what_the_crawls_captured(made: tuple[Archive, list[Crawl]]) 
     assert found > len(WORDS) * len(YEARS) / 2
 
 
-def test_spans_of_time_may_be_of_any_length(made: tuple[Archive, list[Crawl]]) -> None:
+@pytest.mark.parametrize("most_listed", [16, 0], ids=["versions by their ends", "versions by runs of snapshots"])
+def test_spans_of_time_may_be_of_any_length(
+    made: tuple[Archive, list[Crawl]], most_listed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Days, months, several years, and one second of a crawl."""
+    monkeypatch.setattr(capture_times, "_LISTED", most_listed)
     archive, crawls = made
     searcher, dice = Searcher(archive), random.Random(5)
     seen = [one for crawl in crawls for one in crawl.seen()]

@@ -21,7 +21,7 @@ from enum import StrEnum
 
 from tantivy import Query
 
-from webarcfs.access.access_rules import Standing, VersionSpan
+from webarcfs.access.access_rules import Standing, VersionSpan, VisibleSnapshot
 from webarcfs.access.gate import Gate
 from webarcfs.access.reader_collections import VisibleCollections
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -807,18 +807,21 @@ class Searcher:
         clocks.check()
         versions = [VersionSpan(document.path, span.blob, span.since, span.until, span.stored) for span in spans]
         own_version = next((version for version in versions if version.first == document.since), None)
-        own = [] if own_version is None else self._seqs(document.domain, own_version)
-        if not own and own_version is not None:  # a reader whom a rule names sees it before its closure ends
-            own = self._seqs(document.domain, own_version, Standing.CLOSED)
+        snapshots = () if self._view is None else self._view.snapshots(document.domain)
+        own = [] if own_version is None else self._seqs(document.domain, own_version, snapshots)
+        if not own and own_version is not None and self._view is not None:
+            # A reader whom a rule names sees it before its closure ends.
+            closed = self._view.snapshots(document.domain, Standing.CLOSED)
+            own = self._seqs(document.domain, own_version, closed)
         own = own or [document.since]
         upper = asked.moment.last
         shown = [seq for seq in own if upper is None or seq <= upper] or own[:1]
-        every = self._ends(document.domain, versions) or own
+        every = self._ends(document.domain, versions, snapshots) or own
         with_words = own
         if words is not None:
             having = (version for version in versions if words.first <= version.first)
             having_them = [version for version in having if min(version.last, CURRENT) <= words.last]
-            with_words = self._ends(document.domain, having_them) or own
+            with_words = self._ends(document.domain, having_them, snapshots) or own
         text, piece = document.extracted, Snippet()
         if with_text:
             root: Callable[[str], str] = lambda word: stem(word, text.language) if text.language in STEMMERS else ""  # noqa: E731
@@ -835,16 +838,17 @@ class Searcher:
         return Hit(
             document.url, document.path, f"{at}@{document.domain}", document.title, document.mime_type, text.language,
             document.size, document.status, publication, role, since, until, first, last, words_from, words_to,
-            number, max(number, self._count_between(document.domain, versions, with_words)), piece,
+            number, max(number, self._count_between(document.domain, versions, with_words, snapshots)), piece,
         )  # fmt: skip
 
-    def _count_between(self, domain: str, versions: Sequence[VersionSpan], ends: Sequence[int]) -> int:
+    def _count_between(
+        self, domain: str, versions: Sequence[VersionSpan], ends: Sequence[int], snapshots: Sequence[VisibleSnapshot]
+    ) -> int:
         """Return how many of some versions a snapshot has from the first to the last of some, as the asker sees it."""
         first, last = ends[0], ends[-1]
         near = [version for version in versions if version.first <= last and version.last > first]
         if self._view is None:
             return len(near)
-        snapshots = self._view.snapshots(domain)
         seqs = [snapshot.seq for snapshot in snapshots]
         number = 0
         for version in near:
@@ -853,23 +857,19 @@ class Searcher:
             number += any(self._view.has(snapshot, domain, version) for snapshot in snapshots[begin:end])
         return number
 
-    def _ends(self, domain: str, versions: Sequence[VersionSpan]) -> list[int]:
+    def _ends(self, domain: str, versions: Sequence[VersionSpan], snapshots: Sequence[VisibleSnapshot]) -> list[int]:
         """Return the first and the last snapshot that has one of some versions, which are in order; none without."""
-        firsts = next((seqs for version in versions if (seqs := self._seqs(domain, version))), [])
-        lasts = next((seqs for version in reversed(versions) if (seqs := self._seqs(domain, version))), [])
+        firsts = next((seqs for version in versions if (seqs := self._seqs(domain, version, snapshots))), [])
+        lasts = next((seqs for version in reversed(versions) if (seqs := self._seqs(domain, version, snapshots))), [])
         return [firsts[0], lasts[-1]] if firsts and lasts else []
 
-    def _seqs(self, domain: str, version: VersionSpan, standing: Standing = Standing.OPEN) -> list[int]:
-        """Return the snapshots of a standing, to the asker, that have a version, oldest first."""
+    def _seqs(self, domain: str, version: VersionSpan, snapshots: Sequence[VisibleSnapshot]) -> list[int]:
+        """Return the snapshots that have a version, oldest first: of those that a reader sees, else of all."""
         if self._view is None:
             return [
                 snapshot.seq for snapshot in self._snapshots(domain) if version.first <= snapshot.seq < version.last
             ]
-        return [
-            snapshot.seq
-            for snapshot in self._view.snapshots(domain, standing)
-            if self._view.has(snapshot, domain, version)
-        ]
+        return [snapshot.seq for snapshot in snapshots if self._view.has(snapshot, domain, version)]
 
     def _know_all_snapshots(self) -> None:
         """Read the snapshots of all domains at once, for answers that need most of them."""
