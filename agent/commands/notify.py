@@ -15,6 +15,7 @@ import click
 from agent.commands.common import archive_option, opened, settings_of
 from agent.notifying import channels, notifier
 from agent.notifying.changes import Notification, NotificationGroup, event_id
+from agent.notifying.messages import one_line
 from agent.notifying.notification_store import NotificationStore, WaitingDelivery
 from webarcfs.archive.config.settings import NotificationKind
 from webarcfs.archive.model.errors import Exit, UsageError
@@ -23,6 +24,7 @@ from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_o
 
 #: Notifications that a list has at most.
 _MOST = 10_000
+_COLUMNS = ("id", "type", "text", "at", "target", "state", "tries", "due", "answer")
 _NOBODY = (
     "nobody is told: webarc.toml has no [notify] with mail, webhook or command; for instance\n"
     '[notify]\nmail = ["archive@example.org"]'
@@ -109,14 +111,14 @@ def list_(context: click.Context, archive: str | None, form: Form) -> None:
     place = opened(_named(context, archive))
     with NotificationStore(place) as store:
         rows = [_row(delivery) for delivery in store.listed(_MOST)]
-    print_rows(form, rows, _lines, as_json=print_object)
+    print_rows(form, rows, _lines, as_json=print_object, columns=_COLUMNS)
 
 
 def _row(delivery: WaitingDelivery) -> dict[str, Any]:
     return {
         "id": delivery.notification.id,
         "type": delivery.notification.kind,
-        "text": delivery.notification.text,
+        "text": one_line(delivery.notification.text),
         "at": format_time(delivery.notification.at),
         "target": delivery.target,
         "state": str(delivery.state),
@@ -170,7 +172,7 @@ def watch(archive: str | None, form: Form, from_agent: bool) -> None:
     if form is Form.JSON:
         print_object({
             "amiss": [
-                {"type": str(condition.kind), "subject": condition.subject, "text": condition.text}
+                {"type": str(condition.kind), "subject": condition.subject, "text": one_line(condition.text)}
                 for condition in outcome.amiss
             ],
             "told": len(outcome.queued),
@@ -179,7 +181,7 @@ def watch(archive: str | None, form: Form, from_agent: bool) -> None:
         })  # fmt: skip
     else:
         for condition in outcome.amiss:
-            click.echo(condition.text)
+            click.echo(one_line(condition.text))
         for fault in () if from_agent else outcome.faults:  # the agent looks every minute, and `status` says them
             click.echo(fault, err=True)
         if not outcome.amiss and not outcome.faults:

@@ -21,6 +21,7 @@ from agent.notifying import channels
 from agent.notifying.changes import Known, Notification, advance, lasting
 from agent.notifying.channels import Channel, Reply
 from agent.notifying.conditions import AmissCondition
+from agent.notifying.messages import one_line
 from agent.notifying.notification_store import DeliveryState, NotificationStore, SeenCrawl
 from agent.notifying.observing import ArchiveLook, observe
 from webarcfs.archive.config import settings_files
@@ -56,7 +57,7 @@ def watch(archive: Archive, stop: threading.Event) -> WatchOutcome:
     with NotificationStore(archive) as store:
         amiss, queued = look_once(archive, settings, store, frozenset(apart))
     for notification in queued:
-        _log.info("notification %s: %s", notification.kind, notification.text)
+        _log.info("notification %s: %s", notification.kind, one_line(notification.text))
     failed = deliver(archive, ways, stop)
     faults = (*(fault for faults in apart.values() for fault in faults), *channels.faults_of(archive, settings))
     return WatchOutcome(amiss, queued, failed, faults)

@@ -121,7 +121,8 @@ def test_each_event_arrives_by_each_way(archive: Archive, tmp_path: Path, mails:
         store._change(lambda: store._run("notify/put_crawl", subject="c", report="", captured="2020-01-01T00:00:00"))
     folder = archive.jobs / f"{compact_time(now())}-d"
     folder.mkdir()
-    save_item(folder, JobState(job=folder.name, publication="d", state=Phase.FAILED, reason="Straße 記録", failures=2))
+    reason = "Straße\n記録\x1b]0;x"
+    save_item(folder, JobState(job=folder.name, publication="d", state=Phase.FAILED, reason=reason, failures=2))
     assert watch(archive).failed == 0
     kinds = {
         "agent-down",
@@ -141,8 +142,9 @@ def test_each_event_arrives_by_each_way(archive: Archive, tmp_path: Path, mails:
     )
     assert {mail.receivers for mail in mails.mails} == {("a@example.org", "b@example.org")}
     (failed,) = (mail for mail in mails.mails if "failed" in str(mail.message["Subject"]))
-    assert str(failed.message["Subject"]) == "archive: the crawl of d failed 2 times in a row: Straße 記録"
+    assert str(failed.message["Subject"]) == "archive: the crawl of d failed 2 times in a row: Straße 記録 ]0;x"
     assert f"webarc-agent job show {folder.name}" in failed.text
+    assert "Straße 記録 ]0;x" in run_command("watch", "--archive", archive.root).out, "no control character is printed"
     assert watch(archive).queued == () and len(hook.requests) == len(told)
     add_report(archive, "a", 10)
     watch(archive)
