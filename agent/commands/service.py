@@ -25,7 +25,7 @@ import click
 from agent.commands.common import archive_option, opened, settings_of
 from agent.crawl import browser_check
 from agent.crawl.browser_check import BrowserCheck
-from agent.notifying import notifier
+from agent.notifying import channels, notifier
 from agent.reports.shown_pages import text_of_views
 from agent.service import agent_status, loop
 from agent.service.agent_status import overview
@@ -71,6 +71,8 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) 
     first = tuple(dict.fromkeys(start_url(url) for url in urls))
     if not settings.publications and not first:
         _log.warning("%s has no publication: nothing is crawled until it has one (kill -HUP reads it)", place.settings)
+    for fault in channels.faults_of(place, settings):
+        _log.warning("notifications cannot be sent: %s", fault)
     if detach:
         _detach(place, [*first, *(["--once"] if once else [])])
         return

@@ -51,6 +51,8 @@ _MOST_BYTES = 1 << 16
 _GONE = 410
 _SECRET = re.compile(r"whsec_([A-Za-z0-9+/]+={0,2})")
 _LEAST_SECRET = 16
+#: A program ends with this process, if that is killed while it is told (setpriv(1)).
+_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 _NOT_FOR_CHILDREN = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 
@@ -179,7 +181,7 @@ def run_program(
         given.seek(0)
         try:
             process = subprocess.Popen(
-                list(command),
+                [*_WITH_US, *command] if shutil.which(command[0]) else list(command),
                 stdin=given,
                 stdout=subprocess.DEVNULL,
                 stderr=said,

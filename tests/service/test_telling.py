@@ -233,6 +233,20 @@ def test_a_program_that_hangs_is_killed_after_its_bound(tmp_path: Path) -> None:
     assert not reply.is_taken and "wrote too much" in reply.text
 
 
+def test_a_program_ends_with_who_tells_it(archive: Archive, tmp_path: Path) -> None:
+    """kill -9 of `watch` leaves no program that hangs."""
+    hangs = sinks.program(tmp_path / "hangs", f"#!/bin/sh\necho $$ > '{tmp_path}/pid'\nexec sleep 100000\n")
+    archive.settings.write_text(sinks.settings(command=[str(hangs)]) + _PUBLICATION)
+    process = crawls.start_command("watch", "--archive", archive.root)
+    try:
+        pid = int(until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the program runs"))
+        process.kill()
+        process.communicate()
+        until(lambda: not _commands_of_group(pid), "it is killed")
+    finally:
+        crawls.end(process)
+
+
 def test_what_a_program_left_running_goes_on(tmp_path: Path) -> None:
     """Mail programs deliver so."""
     later = sinks.program(tmp_path / "later", f"#!/bin/sh\n(sleep 0.3; echo done > '{tmp_path}/done') &\n")
@@ -250,12 +264,13 @@ def test_a_stop_ends_a_program_that_is_told() -> None:
 @pytest.mark.parametrize("text, says", [
     ("#!/bin/sh\necho 'no room for 記録' >&2; exit 75\n", "it ended with 75: no room for 記録"),
     ("#!/bin/sh\nkill -9 $$\n", "it was killed by signal 9"),
-    ("no program", "could not be started"),
+    ("nonsense\n", "it ended with 127"),
     ("#!/bin/sh\nexec <&-\nexit 0\n", "taken"),
 ])  # fmt: skip
 def test_what_programs_answer(tmp_path: Path, text: str, says: str) -> None:
     reply = run_program([str(sinks.program(tmp_path / "p", text))], b"x" * 10_000_000, threading.Event())
     assert says in reply.text and reply.is_taken == (says == "taken")
+    assert "could not be started" in run_program([str(tmp_path / "missing")], b"", threading.Event()).text
 
 
 def test_a_url_that_answers_500_for_a_day_is_given_up(
@@ -381,6 +396,7 @@ def test_faults_of_the_settings_are_named(archive: Archive, tmp_path: Path, hook
     for fault in ("no program /nowhere/sendmail", "no program /nowhere/tell", "others may read it"):
         assert fault in shown
     assert run_command("watch", "--archive", archive.root).code == 2
+    assert "no program /nowhere/tell" in run_command("start", "--once", "--archive", archive.root).err
     assert run_command("notify", "test", "--archive", archive.root).code == 2 and hook.requests == []
     secret.chmod(0o600)
     secret.write_text("whsec_short\n")
