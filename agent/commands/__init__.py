@@ -18,6 +18,7 @@ COMMANDS = Commands(
         "publication": "agent.commands.publication:publication",
         "collection": "agent.commands.collection:collection",
         "status": "agent.commands.service:status",
+        "metrics": "agent.commands.metrics:metrics",
         "report": "agent.commands.report:report",
         "record": "agent.commands.record:record",
         "register": "agent.commands.registers:register",

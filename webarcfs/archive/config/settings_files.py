@@ -26,6 +26,8 @@ from webarcfs.archive.config.settings import (
     DescribeSettings,
     DeskSettings,
     IndexSettings,
+    LogSettings,
+    MetricsSettings,
     MountSettings,
     PageResources,
     Profile,
@@ -177,6 +179,8 @@ def parse(
         browser=read_table(BrowserSettings, tables.pop("browser", {}), "browser", faults),
         readers=read_table(ReadersSettings, tables.pop("readers", {}), "readers", faults),
         desk=read_table(DeskSettings, tables.pop("desk", {}), "desk", faults),
+        log=read_table(LogSettings, tables.pop("log", {}), "log", faults),
+        metrics=read_table(MetricsSettings, tables.pop("metrics", {}), "metrics", faults),
         profiles=profiles,
         publications=listed,
     )

@@ -110,6 +110,7 @@ _URL_PATTERN = re.compile(r"[^\s/:]+(?::[\d*?]+)?(?:/\S*)?")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _PROXY = re.compile(r"http://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?/?", re.ASCII)
 _HIGHEST_PORT = 65535
+_LISTEN = re.compile(r"(?:(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})", re.ASCII)
 _MIME_PATTERN = re.compile(r"[A-Za-z0-9*][\w.+*-]*/[\w.+*-]+|\*", re.ASCII)
 
 
@@ -321,6 +322,16 @@ def network(value: Any) -> str:
     except ValueError:
         known = "no IP address or network, such as 127.0.0.1 or 10.0.0.0/8"
         raise ValueError(f"{value!r} is {known}, and not {UNIX!r}") from None
+
+
+def listen_address(value: Any) -> str:
+    """Check for an address of a listener: a port of this machine, HOST:PORT or unix:PATH. Empty for none."""
+    address = "" if value == "" else str(value) if type(value) is int else text(value)
+    match = _LISTEN.fullmatch(address)
+    is_path = address.startswith("unix:/")
+    if address and not is_path and (match is None or int(match[1]) > _HIGHEST_PORT):
+        raise ValueError(f"{address!r} is no address to listen at, such as 9464, 127.0.0.1:9464 or unix:/run/webarc/m")
+    return address
 
 
 def function(value: Any) -> str:
