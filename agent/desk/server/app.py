@@ -85,6 +85,8 @@ from webarcfs.web.connections import (
     room_headers,
     server_config,
 )
+from webarcfs.web.health import PATH as HEALTH_PATH
+from webarcfs.web.health import Health
 from webarcfs.web.language import negotiated
 from webarcfs.web.listeners import Address, bind, hosts_of, inherited
 from webarcfs.web.routing import PathRoute, find_route, name_expression, static_routes
@@ -353,6 +355,15 @@ class DeskApp:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self.look = DeskLook(desk.archive)
+        #: For anybody, without a login: it says nothing but whether the desk can answer.
+        self.health = Health(self._look_at_archive)
+
+    def _look_at_archive(self) -> None:
+        self.desk.persons.all()
+        if not self.desk.archive.is_there:
+            raise self.desk.archive.missing("the archive")
+        with opened(self.desk.archive) as tables:
+            tables.newest(())
 
     def router(self, answering: Answering, names: frozenset[str]) -> Router:
         """Return the desk as an ASGI app. `names` are its hosts; without any it is any."""
@@ -362,7 +373,8 @@ class DeskApp:
             return FormReader(answering.endpoint(partial(self.answer, route)), may_send)
 
         watching = Watching(self.desk, self.is_known)
-        own = [route.bound(endpoint(route)) for route in (*ROUTES, LOGIN)]
+        health = PathRoute("health", HEALTH_PATH).bound(answering.endpoint(self.health.answer))
+        own = [health, *(route.bound(endpoint(route)) for route in (*ROUTES, LOGIN))]
         return Router(
             [*static_routes(answering, self.look.static_file), *own, PathRoute("events", PATH).bound(watching)],
             redirect_slashes=False,
