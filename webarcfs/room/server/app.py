@@ -290,6 +290,8 @@ class _Room:
 
     def look_at_archive(self) -> None:
         """Read a little of what answers need. Raises what reading raises."""
+        if not self.shared.archive.is_there:
+            raise self.shared.archive.missing("the archive")
         about.look_at(self.services.of(Reader()))
 
     def router(self, *routes: list[PathRoute]) -> Router:
