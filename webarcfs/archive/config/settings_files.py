@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
@@ -154,7 +155,7 @@ def parse(
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(source, [f"not TOML: {error}"]) from None
+        raise SettingsError(source, [f"not TOML: {error}{_advice(error)}"]) from None
     faults: list[str] = []
     top = {field.name: tables.pop(field.name) for field in dataclasses.fields(ReleaseSettings) if field.name in tables}
     release = read_table(ReleaseSettings, top, "", faults)
@@ -189,6 +190,15 @@ def parse(
     if faults:
         raise SettingsError(source, faults)
     return settings
+
+
+_TWICE = re.compile(r"Cannot declare \('([^']+)',\) twice")
+
+
+def _advice(error: tomllib.TOMLDecodeError) -> str:
+    """Return what to do about a heading that stands in the file twice."""
+    match = _TWICE.match(str(error))
+    return "" if match is None else f"; [{match[1]}] stands there already, so write below that heading"
 
 
 _NOT_LISTED = "publication: write [[publication]], with two brackets"

@@ -415,6 +415,9 @@ def read_table(kind: type[_T], table: Any, where: str, faults: list[str], base: 
         if key not in fields:
             faults.append(f"{label}: there is no such setting{_nearest(key, fields)}")
             continue
+        if value == "" == fields[key].default:
+            values[fields[key].name] = ""  # the default, written out
+            continue
         try:
             values[fields[key].name] = fields[key].metadata["check"](value)
         except ValueError as error:
