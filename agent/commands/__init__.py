@@ -10,6 +10,7 @@ from webarcfs.commands.lazy_commands import Commands
 COMMANDS = Commands(
     {
         "init": "agent.commands.archive:init",
+        "archives": "agent.commands.archives:archives",
         "crawl": "agent.commands.crawl:crawl",
         "import": "agent.commands.import_:import_",
         "start": "agent.commands.service:start",

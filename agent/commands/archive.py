@@ -55,7 +55,8 @@ def init(archive: Path) -> None:
     new_archive = directory.create(archive, sample_settings())
     click.echo(
         f"{new_archive.root} is an archive now; `webarc-agent crawl --archive {quote(str(new_archive.root))} URL` fills"
-        f" it. Its settings are in {new_archive.settings}: all have their defaults, and stand there to be changed"
+        f" it. Its settings are in {new_archive.settings}: all have their defaults, and stand there to be changed; "
+        "`webarc-agent crawl --help` explains those of [crawl]"
     )
 
 

@@ -17,6 +17,7 @@ from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.model.errors import NotFound, UsageError
+from webarcfs.commands import lazy_commands
 from webarcfs.commands.listing import error_console
 
 if TYPE_CHECKING:
@@ -26,11 +27,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 #: Where progress and logs go; results go to stdout.
 console = error_console()
 _log = logging.getLogger("webarc")
-
-#: The option that names the archive.
-archive_option = click.option(
-    "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
-)
+archive_option = lazy_commands.archive_option
 
 
 def opened(archive: str | None) -> Archive:

@@ -8,6 +8,7 @@ import click
 
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.commands.lazy_commands import archive_option
 from webarcfs.room.server.options import Engine, ServerOptions, replay_address
 from webarcfs.web.access_log import OFF, STDOUT, is_terminal
 from webarcfs.web.listeners import address, host_name, origin
@@ -16,9 +17,7 @@ _LISTEN = "127.0.0.1:8080"
 
 
 @click.command()
-@click.option(
-    "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
-)
+@archive_option
 @click.option("--listen", metavar="ADDRESS", default=_LISTEN, show_default=True, help="Where the room listens.")
 @click.option("--origin", "own", metavar="URL", default="", help="Where browsers find the room, if behind a proxy.")
 @click.option("--replay-listen", metavar="ADDRESS|same", help="Where archived pages are served; else the next port.")

@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
+from webarcfs.archive.config import named_archives
 from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UsageError, WebarcError
 from webarcfs.archive.system.files import replacing, sync_tree
 
@@ -314,5 +315,22 @@ def _instead(root: Path) -> str:
 
 
 def default_root(given: str | None) -> Path:
-    """Return the archive of a command, absolute: its argument, else `$WEBARC_ARCHIVE`, else `/srv/webarc`."""
-    return Path(given or os.environ.get("WEBARC_ARCHIVE") or DEFAULT).absolute()
+    """Return the archive of a command, absolute: its argument, else `$WEBARC_ARCHIVE`, else `/srv/webarc`.
+
+    A word without a slash that is no file here is looked up in the lists of names. Raises NotAnArchive if none has it,
+    SettingsError for a list with faults.
+    """
+    text = given or os.environ.get("WEBARC_ARCHIVE") or DEFAULT
+    if "/" in text or os.path.lexists(text):
+        return Path(text).absolute()
+    try:
+        named = named_archives.find_archive(text)
+    except OSError as error:
+        raise NotAnArchive(f"there is no folder {text!r} here, and names cannot be looked up: {error}") from None
+    if named is None:
+        looked_up = " or ".join(map(str, named_archives.lists()))
+        raise NotAnArchive(
+            f"there is no folder {text!r} here, and no archive of that name in {looked_up}; "
+            "`webarc-agent archives` lists the names"
+        )
+    return named.root

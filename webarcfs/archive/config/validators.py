@@ -110,6 +110,7 @@ _URL_PATTERN = re.compile(r"[^\s/:]+(?::[\d*?]+)?(?:/\S*)?")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _PROXY = re.compile(r"http://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?/?", re.ASCII)
 _HIGHEST_PORT = 65535
+_NOT_IN_PATHS = re.compile("[\0\ud800-\udfff]")
 _LISTEN = re.compile(r"(?:(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})", re.ASCII)
 _MIME_PATTERN = re.compile(r"[A-Za-z0-9*][\w.+*-]*/[\w.+*-]+|\*", re.ASCII)
 
@@ -199,10 +200,11 @@ def text(value: Any) -> str:
 
 def file_path(value: Any) -> str:
     """Check for the absolute path of a file: jobs run in folders of their own. Empty for none."""
-    path = "" if value == "" else text(value)
-    if path and not path.startswith("/"):
-        raise ValueError(f"{path!r} is no absolute path")
-    return path
+    if value == "":
+        return ""
+    if not isinstance(value, str) or not value.startswith("/") or _NOT_IN_PATHS.search(value):
+        raise ValueError(f"{value!r} is no absolute path")
+    return value  # it may have any other character, as names of files do
 
 
 def proxy(value: Any) -> str:
