@@ -15,6 +15,7 @@ COMMANDS = Commands(
         "import": "agent.commands.import_:import_",
         "start": "agent.commands.service:start",
         "stop": "agent.commands.service:stop",
+        "service": "agent.commands.units:service",
         "job": "agent.commands.job:job",
         "publication": "agent.commands.publication:publication",
         "collection": "agent.commands.collection:collection",
