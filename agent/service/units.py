@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
+from pathlib import PurePath
 
 from webarcfs.archive.model.errors import UsageError
 
@@ -62,13 +62,13 @@ class UnitOf:
 
     part: Part
     name: str
-    root: Path
-    programs: Path
+    root: PurePath
+    programs: PurePath
     user: str
     group: str
     options: tuple[str, ...] = ()
-    point: Path | None = None
-    writes: tuple[Path, ...] = ()
+    point: PurePath | None = None
+    writes: tuple[PurePath, ...] = ()
     is_personal: bool = False
 
     @property
@@ -89,7 +89,7 @@ def unit_text(template: str, unit: UnitOf) -> str:
     return "\n".join([about, "# Own settings belong in a drop-in: `systemctl edit` makes one.", "", *lines]) + "\n"
 
 
-def _own_lines(line: str, unit: UnitOf, paths: Sequence[Path]) -> Iterator[str]:
+def _own_lines(line: str, unit: UnitOf, paths: Sequence[PurePath]) -> Iterator[str]:
     """Yield what stands for a line of the template."""
     key, _, value = line.partition("=")
     if unit.is_personal and not _is_for_a_person(line):
@@ -114,7 +114,7 @@ def _own_lines(line: str, unit: UnitOf, paths: Sequence[Path]) -> Iterator[str]:
         if line == hidden and any(path.is_relative_to(folder) for path in paths for folder in folders):
             line = seen
     word = _as_word if key.endswith("Paths") else _as_text
-    yield line.replace(_ROOT, word(unit.root)).replace(_POINT, word(unit.point or Path(_POINT)))
+    yield line.replace(_ROOT, word(unit.root)).replace(_POINT, word(unit.point or PurePath(_POINT)))
 
 
 def _is_for_a_person(line: str) -> bool:
@@ -158,11 +158,11 @@ def _listens_at_a_port(options: Sequence[str]) -> bool:
     return bool(addresses) and not addresses[-1].startswith("unix:")
 
 
-def _as_text(path: Path) -> str:
+def _as_text(path: PurePath) -> str:
     return str(path).replace("%", "%%").replace("%%i", "%i") if str(path) == _POINT else str(path).replace("%", "%%")
 
 
-def _as_word(path: Path, *, is_command: bool = False, prefix: str = "") -> str:
+def _as_word(path: PurePath, *, is_command: bool = False, prefix: str = "") -> str:
     """Return a path as one word, behind a prefix; in a command line `$` begins a variable."""
     text = prefix + (_as_text(path).replace("$", "$$") if is_command else _as_text(path))
     return f'"{text}"' if re.search(r"\s|;", text) else text

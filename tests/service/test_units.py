@@ -103,9 +103,7 @@ def test_what_a_unit_may_touch_follows_the_archive(archive: Archive) -> None:
     text = unit_text(_template(Part.AGENT), unit)
     assert "ProtectHome=true" in text and "PrivateTmp=true" in text
     assert "User=anna\nGroup=staff\n" in text
-    at_home = UnitOf(
-        part=Part.AGENT, name="x", root=Path("/srv/x"), programs=Path("/home/a/.venv/bin"), user="a", group="a"
-    )
+    at_home = dataclasses.replace(unit, programs=Path("/home/a/.venv/bin"))
     assert "ProtectHome=read-only" in unit_text(_template(Part.AGENT), at_home)
 
 
