@@ -1,4 +1,4 @@
-"""Units of systemd for one archive, written from the templates of examples/. Pure.
+"""Units of systemd for one archive, written from the templates of examples/.
 
 The templates are for archives at /srv/webarc-<name>, programs in /usr/local/bin and the user webarc. A unit that is
 written from one has the folder, the owner and the programs of an archive as they are.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import PurePath
+from pathlib import Path
 
 from webarcfs.archive.model.errors import UsageError
 
@@ -62,13 +62,13 @@ class UnitOf:
 
     part: Part
     name: str
-    root: PurePath
-    programs: PurePath
+    root: Path
+    programs: Path
     user: str
     group: str
     options: tuple[str, ...] = ()
-    point: PurePath | None = None
-    writes: tuple[PurePath, ...] = ()
+    point: Path | None = None
+    writes: tuple[Path, ...] = ()
     is_personal: bool = False
 
     @property
@@ -89,7 +89,7 @@ def unit_text(template: str, unit: UnitOf) -> str:
     return "\n".join([about, "# Own settings belong in a drop-in: `systemctl edit` makes one.", "", *lines]) + "\n"
 
 
-def _own_lines(line: str, unit: UnitOf, paths: Sequence[PurePath]) -> Iterator[str]:
+def _own_lines(line: str, unit: UnitOf, paths: Sequence[Path]) -> Iterator[str]:
     """Yield what stands for a line of the template."""
     key, _, value = line.partition("=")
     if unit.is_personal and not _is_for_a_person(line):
@@ -114,7 +114,7 @@ def _own_lines(line: str, unit: UnitOf, paths: Sequence[PurePath]) -> Iterator[s
         if line == hidden and any(path.is_relative_to(folder) for path in paths for folder in folders):
             line = seen
     word = _as_word if key.endswith("Paths") else _as_text
-    yield line.replace(_ROOT, word(unit.root)).replace(_POINT, word(unit.point or PurePath(_POINT)))
+    yield line.replace(_ROOT, word(unit.root)).replace(_POINT, word(unit.point or Path(_POINT)))
 
 
 def _is_for_a_person(line: str) -> bool:
@@ -158,11 +158,11 @@ def _listens_at_a_port(options: Sequence[str]) -> bool:
     return bool(addresses) and not addresses[-1].startswith("unix:")
 
 
-def _as_text(path: PurePath) -> str:
+def _as_text(path: Path) -> str:
     return str(path).replace("%", "%%").replace("%%i", "%i") if str(path) == _POINT else str(path).replace("%", "%%")
 
 
-def _as_word(path: PurePath, *, is_command: bool = False, prefix: str = "") -> str:
+def _as_word(path: Path, *, is_command: bool = False, prefix: str = "") -> str:
     """Return a path as one word, behind a prefix; in a command line `$` begins a variable."""
     text = prefix + (_as_text(path).replace("$", "$$") if is_command else _as_text(path))
     return f'"{text}"' if re.search(r"\s|;", text) else text
