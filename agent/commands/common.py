@@ -16,7 +16,8 @@ import click
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
-from webarcfs.archive.model.errors import NotFound, UsageError
+from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
+from webarcfs.archive.system import json_log
 from webarcfs.commands import lazy_commands
 from webarcfs.commands.listing import error_console
 
@@ -27,6 +28,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 #: Where progress and logs go; results go to stdout.
 console = error_console()
 _log = logging.getLogger("webarc")
+ROOT_WARNING = "running as root; the agent never needs it: a user of its own is safer"
 archive_option = lazy_commands.archive_option
 
 
@@ -44,6 +46,18 @@ def settings_of(place: Archive) -> Settings:
     if warning is not None and place.settings.exists():
         _log.warning("%s", warning)
     return settings
+
+
+def log_as_asked(option: str | None, place: Archive) -> bool:
+    """Log JSON from now on if the option, or else the settings, say so; return whether they do."""
+    try:
+        settings = settings_files.load(place.settings, apart={})[0]
+    except SettingsError:
+        settings = Settings()  # they are reported elsewhere
+    as_json = lazy_commands.wants_json(option, settings)
+    if as_json:
+        json_log.log_json()
+    return as_json
 
 
 def crawl_options(command: _F) -> _F:

@@ -22,7 +22,7 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, settings_of
+from agent.commands.common import ROOT_WARNING, archive_option, log_as_asked, opened, settings_of
 from agent.crawl import browser_check
 from agent.crawl.browser_check import BrowserCheck
 from agent.crawl.job_folder import is_import
@@ -35,6 +35,7 @@ from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.processes import Process
+from webarcfs.commands.lazy_commands import log_format_option
 from webarcfs.commands.listing import OBJECT, Form, format_option, print_object
 from webarcfs.commands.output import described
 from webarcfs.web.listeners import address as listen_address
@@ -63,7 +64,15 @@ _COMMAND = (sys.executable, "-c", "from agent.cli import main; main()")
     metavar="ADDRESS",
     help="Answer monitoring systems at a PORT of this machine, HOST:PORT or unix:PATH; see `webarc-agent metrics -h`.",
 )
-def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool, metrics_listen: str | None) -> None:
+@log_format_option
+def start(  # noqa: PLR0917 # click calls it by names
+    urls: tuple[str, ...],
+    archive: str | None,
+    detach: bool,
+    once: bool,
+    metrics_listen: str | None,
+    log_format: str | None,
+) -> None:
     """Crawl each publication of webarc.toml when it is due.
 
     It ends with SIGTERM (`webarc-agent stop`). URLs make one more publication, for as long as this agent runs: crawled
@@ -72,7 +81,13 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool, 
     With --once it ends as `crawl` does: with 3 if a crawl was incomplete, with 2 if one failed.
     """
     place = opened(archive)
+    as_json = log_as_asked(log_format, place)
     settings = settings_of(place)
+    detached = os.environ.pop(_DETACHED, None) is not None
+    if not detach:
+        loop.to_file(place.log, as_json=as_json)
+    if os.geteuid() == 0:
+        _log.info("%s", ROOT_WARNING)
     first = tuple(dict.fromkeys(start_url(url) for url in urls))
     if metrics_listen is not None:
         listen_address(metrics_listen)  # a wrong one is said at once
@@ -80,10 +95,9 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool, 
         _log.warning("%s has no publication: nothing is crawled until it has one (kill -HUP reads it)", place.settings)
     if detach:
         listens = [] if metrics_listen is None else ["--metrics-listen", metrics_listen]
-        _detach(place, [*first, *(["--once"] if once else []), *listens])
+        logs = [] if log_format is None else ["--log-format", log_format]
+        _detach(place, [*first, *(["--once"] if once else []), *listens, *logs])
         return
-    detached = os.environ.pop(_DETACHED, None) is not None
-    loop.to_file(place.log)
     agent = loop.Service(
         place,
         loop.given(first, settings),

@@ -68,6 +68,7 @@ from webarcfs.archive.model.errors import Busy, Damaged, Exit, SettingsError, We
 from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system import processes
 from webarcfs.archive.system.cache import identity
+from webarcfs.archive.system.json_log import JsonFormatter, log_json
 from webarcfs.archive.system.processes import Signals
 from webarcfs.archive.system.rotating_log import RotatingLog
 from webarcfs.web.listeners import address as listen_address
@@ -149,9 +150,9 @@ def _take_lines(name: str, stream: IO[bytes], last_lines: list[str]) -> None:
             word, _, rest = line.partition(" ")
             last_lines[:] = [rest if word in _LEVELS else line]
             if word in _LEVELS:
-                _log.log(_LEVELS[word], "%s: %s", name, rest)
+                _log.log(_LEVELS[word], "%s: %s", name, rest, extra={"job": name})
             else:
-                _log.error("%s: %s", name, line)  # a traceback, or a message of another program
+                _log.error("%s: %s", name, line, extra={"job": name})  # a traceback, or a message of another program
 
 
 # == step runner ======================================================================================================
@@ -521,11 +522,14 @@ class JournalFormatter(logging.Formatter):
         return "\n".join(f"<{priority}>{line}" for line in super().format(record).splitlines())
 
 
-def to_file(folder: Path) -> None:
+def to_file(folder: Path, *, as_json: bool = False) -> None:
     """Also log to agent.log in `folder`; if stderr is the journal, format its lines for it."""
     root = logging.getLogger()
     handler = RotatingLog(folder / "agent.log")
-    if processes.journal():
+    if as_json:
+        log_json(_PRIORITIES if processes.journal() else None)
+        handler.setFormatter(JsonFormatter())
+    elif processes.journal():
         for root_handler in root.handlers:
             root_handler.setFormatter(JournalFormatter("%(message)s"))
     root.addHandler(handler)

@@ -743,6 +743,7 @@ class DeskOptions:
     hosts: tuple[str, ...] = ()
     access_log: str = ""
     opens_browser: bool = False
+    logs_json: bool = False
 
 
 def desk_headers() -> dict[str, str]:
@@ -779,7 +780,7 @@ def serve(options: DeskOptions, say: Callable[[str], None] = print) -> None:
         archive = directory.open_archive(options.archive)
         desk = Desk(archive, secrets.token_bytes(32), origin=origin, place=place)
         threading.Thread(target=_complete, args=(archive,), name="records", daemon=True).start()
-        log = AccessLog(options.access_log)
+        log = AccessLog(options.access_log, as_json=options.logs_json)
         app, answering = make(desk, log, host_names(origin, hosts=hosts_of(listener.address, options.hosts)))
         config = server_config(lambda: ServedApps([app], answering.close))
         server = ProcessServer(config, lambda: _tell(desk, place, options, say))
