@@ -393,6 +393,8 @@ class ArchiveMetrics:
             runs = (*job.begun, *((ended.begun,) if ended is not None else ()))
             due = scheduler.next_due(publication, runs, now()).timestamp()
             interval = publication.crawl.interval.seconds
+            if not runs and due > now().timestamp():
+                success = math.nan  # its time has not come: there is nothing to be late with
         values: dict[MetricFamily, float] = {
             _SUCCESS: success,
             _FINISHED: ended.finished if ended else math.nan,

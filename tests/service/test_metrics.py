@@ -29,6 +29,7 @@ from tests.support import archives, crawls
 from tests.support.agents import agent, configure, fake_report
 from tests.support.crawls import run_command
 from tests.support.rooms import Page, published
+from tests.support.sources import ROOT
 from tests.support.waiting import until
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive, create
@@ -117,6 +118,12 @@ def test_each_publication_has_its_last_success_result_and_figures(archive: Archi
     assert "next_due_timestamp_seconds" not in _of(metrics, "town")
     configure(archive)
     assert not _of(metrics, "town")
+
+
+def test_a_publication_whose_time_has_not_come_is_not_late(archive: Archive) -> None:
+    configure(archive, {"name": "town", "urls": ["http://a.example/"], "start": "2099-01-01T00:00:00"})
+    town = _of(ArchiveMetrics(archive), "town")
+    assert "last_success_timestamp_seconds" not in town and town["next_due_timestamp_seconds"] > time.time()
 
 
 def test_a_report_that_cannot_be_read_or_is_of_a_time_to_come_costs_no_other(archive: Archive) -> None:
@@ -241,6 +248,59 @@ def _value_of(metrics: ArchiveMetrics, name: str) -> float:
         if line.startswith(f"{PREFIX}last_success") and f'publication="{name}"' in line
     )  # fmt: skip
     return float(line.rpartition(" ")[2])
+
+
+# -- alerts ------------------------------------------------------------------------------------------------------------
+
+
+def _promtool(*words: str | Path) -> None:
+    done = subprocess.run(["promtool", *words], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_prometheus_takes_the_examples_and_alerts_after_two_intervals(tmp_path: Path) -> None:
+    """Its own test of rules: nothing for a crawl that is in time, an alert for one that was not complete for long."""
+    for name in ("prometheus.yml", "prometheus-rules.yml"):
+        shutil.copy(ROOT / "examples" / name, tmp_path)
+    _promtool("check", "config", tmp_path / "prometheus.yml")
+    labels = 'archive="/srv/webarc", publication='
+    series = []
+    for name, success in (("in-time", "0x60 216000+0x60"), ("late", "0x120"), ("never", "0x120")):
+        series += [(f'{PREFIX}last_success_timestamp_seconds{{{labels}"{name}"}}', success),
+                   (f'{PREFIX}interval_seconds{{{labels}"{name}"}}', "86400x120")]  # fmt: skip
+    series.append(("webarc_agent_up", "1x30 0x90"))
+    series.append(('webarc_backup_last_success_timestamp_seconds{archive="/srv/webarc"}', "0x300"))
+    lines = [
+        "rule_files: [prometheus-rules.yml]",
+        "evaluation_interval: 1h",
+        "tests:",
+        "- interval: 1h",
+        "  input_series:",
+    ]
+    lines += [f"  - series: '{name}'\n    values: '{values}'" for name, values in series]
+    lines += ["  alert_rule_test:"]
+    alerts = [("47h", "WebarcNoSuccess", []), ("52h", "WebarcNoSuccess", ["in-time", "late", "never"]),
+              ("100h", "WebarcNoSuccess", ["late", "never"])]  # fmt: skip
+    for at, alert, names in alerts:
+        lines.append(f"  - eval_time: {at}\n    alertname: {alert}\n    exp_alerts: {'[]' if not names else ''}")
+        for name in names:
+            texts = {
+                "summary": f"{name} was not crawled completely for two intervals",
+                "description": "webarc-agent status --archive /srv/webarc says why.",
+            }
+            own = {"archive": "/srv/webarc", "publication": name}
+            lines.append(f"    - exp_labels: {json.dumps(own)}\n      exp_annotations: {json.dumps(texts)}")
+    lines += ["  - eval_time: 29h\n    alertname: WebarcAgentDown\n    exp_alerts: []"]
+    lines += ["  - eval_time: 33h\n    alertname: WebarcAgentDown\n    exp_alerts:\n    - exp_annotations:"
+              " {summary: 'The agent of an archive does not run'}"]  # fmt: skip
+    (tmp_path / "test.yml").write_text("\n".join(lines) + "\n")
+    _promtool("test", "rules", tmp_path / "test.yml")
+
+
+def test_the_readme_shows_what_the_examples_have() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for line in (ROOT / "examples/prometheus-rules.yml").read_text("utf-8").splitlines()[5:8]:
+        assert line.strip() in readme, line
 
 
 # -- the listener ------------------------------------------------------------------------------------------------------
