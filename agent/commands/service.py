@@ -25,10 +25,10 @@ import click
 from agent.commands.common import ROOT_WARNING, archive_option, log_as_asked, opened, settings_of
 from agent.crawl import browser_check
 from agent.crawl.browser_check import BrowserCheck
-from agent.crawl.job_folder import is_import
-from agent.reports.report import text_of_views
+from agent.reports.shown_pages import text_of_views
 from agent.service import agent_status, loop
 from agent.service.agent_status import overview
+from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.config import collection_files, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url

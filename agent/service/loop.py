@@ -44,7 +44,6 @@ from agent.crawl.job_folder import (
     JobState,
     Phase,
     command_line_name,
-    is_import,
     is_patch,
     kind_of,
     publication_of,
@@ -60,6 +59,7 @@ from agent.service.metrics_listener import MetricsListener
 from agent.service.scheduler import History, Past
 from agent.service.worker import End
 from webarcfs.archive.additions.commit_additions import replay
+from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.catalogue.workflow import WorkflowStep
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive

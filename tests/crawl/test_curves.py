@@ -16,8 +16,10 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from agent.indexing.fulltext import bring_in_step
+from agent.operations.records import Acting, decide
 from tests.support import warcs
 from tests.support.archives import make_archive
+from tests.support.dated_pages import response
 from tests.support.imports import imported
 from tests.support.readercommand import webarc
 from tests.support.rooms import Served, served
@@ -25,7 +27,7 @@ from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.workflow import Decision, apply_decision
+from webarcfs.archive.catalogue.workflow import Decision
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import BadCondition, TookTooLong, TooMany
 from webarcfs.archive.model.metadata import CET
@@ -82,8 +84,7 @@ CAPTURES = _captures()
 def _record(capture: Capture) -> bytes:
     text = " ".join((STOP_WORD, *capture.words))
     body = f'<html lang="x"><meta charset="utf-8"><title>page</title><p>{text}</p></html>'.encode()
-    http = warcs.http(body, "text/html; charset=utf-8")
-    return warcs.record("response", capture.url, http, f"{capture.time:%Y-%m-%dT%H:%M:%SZ}")
+    return response(capture.url, body, f"{capture.time:%Y-%m-%dT%H:%M:%SZ}", "text/html; charset=utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +110,10 @@ def _is_excluded(url: str) -> bool:
 
 
 def _withhold_half(archive: Archive) -> None:
-    catalogue = Catalogue(archive)
-    for record in list(catalogue.records()):
+    for record in list(Catalogue(archive).records()):
         assert record.date is not None
         if _is_withdrawn(record.date):
-            stored, blob = catalogue.read(record.id)
-            decided = apply_decision(stored, Decision.WITHDRAW, "anna", "why")
-            catalogue.save([decided], "anna", "withdraw", expected={record.id: blob})
+            decide(archive, record.id, Decision.WITHDRAW, Acting("anna", None), "why")
     access_rules.withhold(archive, f"http://{HOSTS[1]}/p1*", "anna", "why", access=Access.EXCLUDE)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from tests.support.archives import rows_of
 from tests.support.crawls import arcs, count_stored, crawl, log_lines, read, store, through, tree
 from tests.support.imports import imported
 from tests.support.nasty import two_locations
+from tests.support.readercommand import COMMAND
 from tests.support.site import Site, redirect
 from tests.support.wire import error_page
 from webarcfs.archive.config.directory import Archive, open_archive
@@ -134,8 +134,7 @@ def test_a_page_becomes_a_redirect_and_a_page_again(archive: Archive, led: Site)
 
 def webarc(*arguments: object) -> str:
     """The output of a reader's command."""
-    command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()", *map(str, arguments)]
-    return forked.run(command, check=True).stdout
+    return forked.run([*COMMAND, *arguments], check=True).stdout
 
 
 def test_an_incomplete_crawl_holds_the_redirect_back_and_takes_a_body_at_once(archive: Archive, led: Site) -> None:

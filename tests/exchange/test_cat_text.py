@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from agent.indexing.fulltext import bring_in_step
+from agent.operations.records import Acting, decide
 from tests.support.browsertrix import Shown, png, wacz
 from tests.support.crawls import archive
 from tests.support.dated_pages import DOCX, docx, import_pages, pdf, tags_of
 from tests.support.imports import imported
+from tests.support.readercommand import webarc_bytes
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.workflow import Decision, apply_decision
+from webarcfs.archive.catalogue.workflow import Decision
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.search import generations
@@ -28,10 +29,7 @@ URL = f"http://{HOST}/"
 
 
 def _cat(archive: Archive, *words: str) -> subprocess.CompletedProcess[bytes]:
-    """`webarc cat` writes to a descriptor, so it runs by itself."""
-    code = "from webarcfs.commands.cli import main; main()"
-    command = [sys.executable, "-c", code, "cat", *words, "--archive", str(archive.root)]
-    return subprocess.run(command, capture_output=True, check=False)
+    return webarc_bytes("cat", *words, "--archive", archive.root)
 
 
 def test_the_text_is_that_of_the_index(archive: Archive, tmp_path: Path) -> None:
@@ -95,11 +93,8 @@ def test_the_other_url_of_a_place_is_its_own_document(archive: Archive, tmp_path
 
 def _hold(archive: Archive, number: int) -> None:
     """Withdraw a crawl, by its place in time."""
-    catalogue = Catalogue(archive)
-    records = sorted(catalogue.records(), key=lambda record: record.date or datetime.min.replace(tzinfo=UTC))
-    record, blob = catalogue.read(records[number].id)
-    withdrawn = apply_decision(record, Decision.WITHDRAW, "anna", "why")
-    catalogue.save([withdrawn], "anna", "withdraw", expected={record.id: blob})
+    records = sorted(Catalogue(archive).records(), key=lambda record: record.date or datetime.min.replace(tzinfo=UTC))
+    decide(archive, records[number].id, Decision.WITHDRAW, Acting("anna", None), "why")
 
 
 def test_what_a_browser_showed_is_read_through_its_own_crawl_only(archive: Archive, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.support import archives
 from tests.support.histories import History, Step
-from tests.support.readercommand import webarc
+from tests.support.readercommand import webarc, webarc_bytes
 from tests.support.recorded import published
 from tests.support.waiting import until
 from webarcfs.archive.config import directory
@@ -135,9 +134,7 @@ def test_an_index_by_itself_says_the_same_but_for_the_places(archive: Archive, e
         kept = {name: text for name, text in json.loads(told).items() if name not in ("length", "offset", "filename")}
         stripped.append(f"{key} {digits} {json.dumps(kept)}")
     assert (tmp_path / "x.cdxj").read_text("ascii").splitlines() == stripped
-    command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()"]
-    words = ["export", "--archive", str(archive.root), "--format", "cdxj", "-"]
-    stream = subprocess.run([*command, *words], capture_output=True, check=True)
+    stream = webarc_bytes("export", "--archive", archive.root, "--format", "cdxj", "-")
     assert stream.stdout == (tmp_path / "x.cdxj").read_bytes()
 
 

@@ -173,7 +173,7 @@ def test_counts_by_year_are_those_of_curves(archive: Archive, tmp_path: Path, as
 
 
 def test_the_public_gets_nothing_of_what_is_withheld(archive: Archive, tmp_path: Path) -> None:
-    publication, year = years.HELD
+    _, year = years.HELD
     held = f"{year}0310"
     whole = rows(archive, "pages", tmp_path / "whole", "--unit", "capture", *_ALL)
     public = rows(archive, "pages", tmp_path / "public", "--unit", "capture", *_ALL, "--as-reader")
@@ -188,18 +188,15 @@ def test_the_public_gets_nothing_of_what_is_withheld(archive: Archive, tmp_path:
     assert hidden and all(f"{year}-03-10" in tag for tag in hidden)
     for kind in ("pages", "text", "links", "types", "words", "hosts"):
         for unit in map(str, DatasetUnit):
-            form = "csv"
-            folder = dataset(
-                archive, kind, tmp_path / f"{kind}-{unit}", "--unit", unit, "--as-reader", "--format", form
-            )
+            out = tmp_path / f"{kind}-{unit}"
+            folder = dataset(archive, kind, out, "--unit", unit, "--as-reader", "--format", "csv")
             for path in folder.iterdir():
                 content = path.read_text("utf-8")
                 assert f"{year}-03-10" not in content and held not in content, path
-                assert "/private/" not in content or "news.example.org/private/" not in content, path
+                assert "news.example.org/private/" not in content, path
     words = rows(archive, "words", tmp_path / "by-host", "--by-host", "--as-reader")
     assert "zebra" in {row["word"] for row in words if row["domain"] == "www.example.org"}
     assert "zebra" not in {row["word"] for row in words if row["domain"] == "news.example.org"}
-    assert publication == "council"
 
 
 # -- what programs read ------------------------------------------------------------------------------------------------

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
-import subprocess
-import sys
 import zipfile
 from datetime import datetime
-from io import BytesIO
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
 
 from agent.indexing.fulltext import bring_in_step
 from agent.indexing.recovery import recover
 from tests.support import archives
+from tests.support.dated_pages import pdf
+from tests.support.readercommand import in_shell
 from tests.support.sources import ROOT
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.metadata import CET
@@ -35,15 +32,11 @@ def test_each_command_does_what_it_says(tmp_path: Path) -> None:
     archive = directory.create(tmp_path / "webarc")
     archives.publish(archive, pages={"index.html": b'<a href="b.html">b</a>', "b.html": b"b"})
     archives.publish(archive, pages={"b.html": b"changed"})
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "HOME": str(tmp_path), "PATH": path}
     assert len(COMMANDS) == 13 and len(QUESTIONS) == 4
     for command in COMMANDS:
         if command in QUESTIONS:
             continue
-        words = ["bash", "-o", "pipefail", "-c", command]
-        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (command, done.stderr)
+        in_shell(command, tmp_path, HOME=str(tmp_path))
     assert sorted(each.name for each in (tmp_path / "leaving").iterdir()) == [
         "index.cdxj", "www.example.org-00000.warc.gz",
     ]  # fmt: skip
@@ -58,24 +51,14 @@ def test_each_command_does_what_it_says(tmp_path: Path) -> None:
 
 def test_each_question_takes_away_what_it_finds(tmp_path: Path) -> None:
     archive = directory.create(tmp_path / "webarc")
-    pdf = BytesIO()
-    figure = Figure()
-    figure.text(0.1, 0.5, "annual report")
-    figure.savefig(pdf, format="pdf")
     host, flood = "www.example.org", b"<html lang=en><title>Flood</title><p>The flood of the river</p></html>"
-    pages = {"mayor.html": b'<p>The mayor</p><img src="/a.png">', "a.png": b"\x89PNG", "report.pdf": pdf.getvalue()}
+    pages = {"mayor.html": b'<p>The mayor</p><img src="/a.png">', "a.png": b"\x89PNG"}
+    pages["report.pdf"] = pdf("annual report")
     archives.publish(archive, host, {"flood.html": flood}, datetime(2021, 7, 20, tzinfo=CET))
     archives.publish(archive, host, {**pages, "minutes.html": b"<p>x</p>"})
     recover(archive)
     bring_in_step(archive)
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    said = []
-    for command in QUESTIONS:
-        words = ["bash", "-o", "pipefail", "-c", command]
-        environment = {**os.environ, "HOME": str(tmp_path), "PATH": path}
-        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (command, done.stderr)
-        said.append(done.stdout)
+    said = [in_shell(command, tmp_path, HOME=str(tmp_path)) for command in QUESTIONS]
     warc = gzip.decompress((tmp_path / "mayor.warc.gz").read_bytes())
     assert warc.count(b"WARC-Type: response") == 2 and b"/a.png" in warc
     assert any(file.name.endswith(".pdf") for file in (tmp_path / "reports").rglob("*"))

@@ -19,19 +19,19 @@ from fastwarc.warc import ArchiveIterator as FastIterator
 
 from agent.indexing.fulltext import bring_in_step
 from agent.operations import withholding
-from agent.operations.records import Acting
+from agent.operations.records import Acting, decide
 from tests.support import archives, warcreading
 from tests.support.browsertrix import Shown, png, wacz
 from tests.support.dated_pages import DOCX, docx, import_pages, pdf, response
 from tests.support.disks import small_disk
 from tests.support.imports import command, imported
-from tests.support.readercommand import webarc
+from tests.support.readercommand import webarc, webarc_bytes
 from tests.support.warcs import write
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.workflow import Decision, apply_decision
+from webarcfs.archive.catalogue.workflow import Decision
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.export import export_result, named_files
+from webarcfs.export import export_result, named_files, version_selection
 from webarcfs.search import searching
 
 pytestmark = pytest.mark.crawl
@@ -280,6 +280,24 @@ def test_with_resources_a_page_replays_as_it_was(archive: Archive, tmp_path: Pat
     }
 
 
+def test_what_is_too_deep_or_too_much_for_a_page_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S-take-4: a page of frames in frames in frames."""
+    made = archives.make_archive(tmp_path)
+    frames = {f"{URL}f{depth}": f"<iframe src=/f{depth + 1}></iframe>".encode() for depth in range(1, 12)}
+    import_pages(made, tmp_path / "a.warc", _date(2019), {URL: b"<p>kastanie<iframe src=/f1></iframe>", **frames})
+    bring_in_step(made)
+    words = ("--search", "kastanie", "--with-resources")
+    summary = _export(made, tmp_path / "deep.warc", *words)
+    found = {record.uri for record in warcreading.read(tmp_path / "deep.warc")[1:]}
+    assert found == {URL, *(f"{URL}f{depth}" for depth in range(1, 10))}
+    assert not summary["left_out"]
+    monkeypatch.setattr(version_selection, "_MOST", 3)
+    summary = _export(made, tmp_path / "many.warc", *words)
+    found = {record.uri for record in warcreading.read(tmp_path / "many.warc")[1:]}
+    assert found == {URL, *(f"{URL}f{depth}" for depth in range(1, 4))}
+    assert summary["left_out"] == {version_selection.UNREAD: 1}
+
+
 def test_other_formats_of_a_question(archive: Archive, tmp_path: Path) -> None:
     truth = {(url, date.translate(str.maketrans("", "", "-:TZ"))) for url, date, _ in _truth(archive, _has_mayor)}
 
@@ -323,20 +341,7 @@ def test_imported_elsewhere_it_is_found_by_the_same_words(archive: Archive, tmp_
 
 def _lines(archive: Archive, *words: str) -> list[dict[str, Any]]:
     """The rows that an export writes to standard output, as a program of its own."""
-    code = "from webarcfs.commands.cli import main; main()"
-    command_line = [
-        sys.executable,
-        "-c",
-        code,
-        "export",
-        "--archive",
-        str(archive.root),
-        "--format",
-        "jsonl",
-        *words,
-        "-",
-    ]
-    done = subprocess.run(command_line, capture_output=True, check=False)
+    done = webarc_bytes("export", "--archive", archive.root, "--format", "jsonl", *words, "-")
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -367,10 +372,9 @@ def test_what_a_browser_showed_goes_along(tmp_path: Path) -> None:
 
 
 def _hold(archive: Archive, year: int, decision: Decision) -> None:
-    catalogue = Catalogue(archive)
-    (found,) = (record for record in catalogue.records() if record.date is not None and record.date.year == year)
-    record, blob = catalogue.read(found.id)
-    catalogue.save([apply_decision(record, decision, "anna", "why")], "anna", "x", expected={record.id: blob})
+    records = Catalogue(archive).records()
+    (found,) = (record for record in records if record.date is not None and record.date.year == year)
+    decide(archive, found.id, decision, Acting("anna", None), "why")
 
 
 def test_a_reader_gets_exactly_what_may_be_seen(copied: Archive, tmp_path: Path) -> None:
@@ -449,10 +453,8 @@ def test_tables_have_a_row_a_version_with_its_text(archive: Archive, tmp_path: P
         assert "mayor" in row["text"] and row["fault"] == ""
         assert row["address"] == f"/web/{row['first'].translate(str.maketrans('', '', '-:TZ'))}/{row['url']}"
     row = rows[0]
-    code = "from webarcfs.commands.cli import main; main()"
-    command_line = [sys.executable, "-c", code, "cat", "--text", row["commitTag"], row["url"], "--archive"]
-    text = subprocess.run([*command_line, archive.root], capture_output=True, check=True).stdout.decode()
-    assert text == f"{row['text']}\n"
+    text = webarc_bytes("cat", "--text", row["commitTag"], row["url"], "--archive", archive.root).stdout
+    assert text.decode() == f"{row['text']}\n"
 
 
 def test_files_are_named_by_date_and_title_and_the_index_says_which_is_which(archive: Archive, tmp_path: Path) -> None:

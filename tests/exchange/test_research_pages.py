@@ -7,10 +7,7 @@ import csv
 import hashlib
 import html
 import io
-import os
 import re
-import subprocess
-import sys
 from collections import defaultdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,6 +20,7 @@ import pytest
 from agent.indexing.fulltext import bring_in_step
 from tests.support import warcreading, warcs, years
 from tests.support.imports import import_files
+from tests.support.readercommand import in_shell
 from tests.support.sources import ROOT
 from webarcfs.archive.config.directory import Archive
 
@@ -51,12 +49,7 @@ def files_of(archive: Archive) -> Path:
 
 
 def run(archive: Archive, folder: Path, command: str) -> str:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "WEBARC_ARCHIVE": str(archive.root), "PATH": path}
-    words = ["bash", "-e", "-o", "pipefail", "-c", command]
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
+    return in_shell(command, folder, WEBARC_ARCHIVE=str(archive.root))
 
 
 @pytest.mark.parametrize("name", ["pandas", "duckdb", "gephi"])

@@ -24,7 +24,7 @@ from tests.support import archives, warcreading
 from tests.support.disks import small_disk
 from tests.support.histories import DOMAIN, FIRST, History, Step
 from tests.support.properties import examples
-from tests.support.readercommand import webarc
+from tests.support.readercommand import webarc, webarc_bytes
 from tests.support.recorded import published
 from tests.support.warcreading import Rebuilt, rebuilt
 from webarcfs.archive.catalogue.record import RecordState
@@ -200,8 +200,7 @@ def test_the_same_input_gives_the_same_bytes(archive: Archive, exported: Path, t
     _export(selection, one)
     _export(selection, plain)
     assert gzip.decompress(one.read_bytes()) == plain.read_bytes()
-    command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()"]
-    stream = subprocess.run([*command, "export", "--archive", archive.root, "-"], capture_output=True, check=True)
+    stream = webarc_bytes("export", "--archive", archive.root, "-")
     assert stream.stdout == one.read_bytes()
     assert b"5 snapshots" in stream.stderr
 
@@ -428,8 +427,7 @@ def test_a_damaged_document_is_left_out_and_told(tmp_path: Path, caplog: pytest.
     assert body.oid in caplog.text
     found = {each.path for each in warcreading.read(tmp_path / "out.warc") if each.kind == "response"}
     assert found == {"a.html", "c.html"}
-    command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()"]
-    stream = subprocess.run([*command, "export", "--archive", archive.root, "-"], capture_output=True, check=False)
+    stream = webarc_bytes("export", "--archive", archive.root, "-")
     assert stream.returncode == 2 and body.oid.encode() in stream.stderr
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from agent.indexing.recovery import catch_up
 from tests.mount.conftest import Mounter
 from tests.store.test_webarc import webarc
 from tests.support import archives
+from tests.support.readercommand import webarc_bytes
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.mount
@@ -46,11 +45,7 @@ def test_each_command_answers_on_a_mount_as_on_its_archive(archive: Archive, mou
         assert here.stdout == there.stdout, words
         placed = [f"{mounted.point}{inner}" if word == inner else word for word in words]
         assert webarc(*placed, "--mount", str(mounted.point)).stdout == there.stdout, placed
-    command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()"]
-    found = subprocess.run(
-        [*command, "cat", first, mounted.point / "www.example.org/a b/x.html", "--mount", mounted.point],
-        capture_output=True, check=True,
-    )  # fmt: skip
+    found = webarc_bytes("cat", first, mounted.point / "www.example.org/a b/x.html", "--mount", mounted.point)
     assert found.stdout == b"<p>old</p>"
 
 

@@ -6,7 +6,6 @@ import errno
 import os
 import sqlite3
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from tests.mount.conftest import PAGES, Mounter, _folder
 from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST
 from tests.support.mounts import Mounted, run
+from tests.support.readercommand import COMMAND
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive, open_archive
 from webarcfs.archive.index.query import to_name
@@ -450,8 +450,8 @@ def test_a_loop_of_the_shell(asked: Mounted) -> None:
 
 def test_other_ways_to_ask_stay_as_they_are(asked: Mounted) -> None:
     """`webarc query` and the client ask webarc.db, not the mount."""
-    command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()", "query", "--mount", asked.point,
-               "path LIKE '%p0007.html'", "--format", "paths", "--order-by", "crawlTime", "--limit", "1"]  # fmt: skip
+    command = [*COMMAND, "query", "--mount", asked.point, "path LIKE '%p0007.html'", "--format", "paths",
+               "--order-by", "crawlTime", "--limit", "1"]  # fmt: skip
     done = run(*command)
     assert done.stdout.strip() == f"{asked.point}/.snapshots/{CommitTag(FIRST, DOMAIN)}/p0007.html", done.stderr
     assert open_archive(Path(os.fsdecode(os.getxattr(asked.point, "user.webarc.archive")))).database.exists()

@@ -46,6 +46,13 @@ def test_any_title_makes_a_name_that_every_system_accepts(title: str, is_marked:
         assert is_like_marked(name.removesuffix(".txt")) or not is_marked
 
 
+@pytest.mark.parametrize("marks", ["\u0301", "\u0323\u0301"])
+def test_a_name_is_cut_between_letters_and_not_before_their_marks(marks: str) -> None:
+    path, _ = file_names(_row(f"x{marks}" * 200))
+    letters = path.partition("2019-05-01 ")[2].removesuffix(".html")
+    assert letters and letters == f"x{marks}" * letters.count("x")
+
+
 @given(st.text(max_size=60))
 def test_a_name_without_a_title_comes_from_any_url(path: str) -> None:
     name = file_names(_row("", f"http://www.example.org/{path}"))[0].partition("/")[2]

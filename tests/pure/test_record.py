@@ -30,6 +30,7 @@ from webarcfs.archive.catalogue.record import (
     Record,
     RecordState,
     Value,
+    is_import,
     read_record,
     step_of,
     write_record,
@@ -212,3 +213,14 @@ def test_no_number_of_a_field_stands_in_the_code() -> None:
         if node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, int)
     ]
     assert calls == []
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ("20260101T000000-p", False), ("20260101T000000-p+0a1b2c", True), ("20260101T000000-p+0a1b.0003", True),
+        ("20260101T000000-p+occasion", False), ("20260101T000000-p+patch", False), ("", False),
+    ],
+)  # fmt: skip
+def test_an_import_is_known_by_its_name(job: str, expected: bool) -> None:
+    assert is_import(job) is expected

@@ -53,9 +53,11 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         HOME: Page(b"home", title="Home"), f"{HOME}late": Page(b"late", captured=SENT),
         f"{HOME}paper.pdf": Page(b"%PDF", "application/pdf", title=" "), f"{HOME}a?b=1&c=%7B%25~_$": Page(b"q"),
         f"{HOME}excluded": Page(b"e"), f"{HOME}blocked": Page(b"b"),
+        f"{HOME}crossed": Page(b"crossed at first", captured=SECOND),
     }  # fmt: skip
     published(archive, DOMAIN, pages, FIRST, redirects={f"{HOME}old": HOME})
-    published(archive, DOMAIN, {HOME: Page(b"again", title="Home again")}, SECOND)
+    later = {HOME: Page(b"again", title="Home again"), f"{HOME}crossed": Page(b"crossed at last")}
+    published(archive, DOMAIN, later, SECOND)
     published(archive, DOMAIN, {HOME: Page(b"secret", title="Secret")}, HIDDEN, state=RecordState.COUNTED, held=True)
     recover(archive)
     access_rules.withhold(archive, f"{HOME}excluded", "test", "x", access=Access.EXCLUDE)
@@ -176,6 +178,15 @@ def test_the_address_is_that_of_the_capture_and_says_its_time(room: Served) -> N
         assert f"leads to the same version: {room.origin}{of_crawl}" in " ".join(page.css_first("main").text().split())  # type: ignore[union-attr]
         assert room.get(of_crawl).headers["memento-datetime"] == shown.headers["memento-datetime"]
     assert "same version" not in cited(room, "late", when=SENT), "it was opened by the time of the capture"
+
+
+def test_a_time_that_shows_another_version_is_no_permanent_address(room: Served) -> None:
+    """A long crawl got the page in the second in which another crawl began, which found it changed."""
+    page = LexborHTMLParser(cited(room, "crossed"))
+    address = page.css_first("#permanent").text()  # type: ignore[union-attr] # it is there
+    assert address == f"{room.origin}/web/{digits(FIRST)}/{HOME}crossed"
+    assert "crossed at first" in room.get(address.removeprefix(room.origin).replace("/http", "mp_/http")).text
+    assert "crossed at last" in room.get(f"/web/{digits(SECOND)}mp_/{HOME}crossed").text
 
 
 def test_a_citation_is_where_its_frame_is(room: Served) -> None:

@@ -264,6 +264,20 @@ def test_a_crawl_that_is_withdrawn_is_searched_in_no_collection(searched: Archiv
         assert hits(room, "word&collection=single") == ["http://b.example.org/4"]
 
 
+def test_a_search_does_not_tell_what_a_crawl_under_embargo_has(searched: Archive) -> None:
+    """The crawl of c under embargo has a page that an open crawl of a has, too: nobody learns so by the collection."""
+    host = "a.example.org"
+    published(searched, host, {f"http://{host}/5": Page(b"<p>word of 5")}, day(10), publication="a")
+    published(searched, host, {f"http://{host}/c": Page(b"<p>of c")}, day(11), publication="c", closed_for="90 years")
+    recover(searched)
+    fulltext.bring_in_step(searched)
+    collection(searched, "closed", f'title = "Closed"\ncrawls = ["{record_id(11, "c")}", "{record_id(4, "b")}"]\n')
+    with served(searched) as room:
+        assert hits(room, "word&collection=closed") == ["http://b.example.org/4"]
+        assert f"http://{host}/5" in hits(room, "word+-collection:closed")
+    assert Searcher(searched).count(SearchQuestion(words="word of 5", collection="closed")) == 1
+
+
 def test_staff_search_all_that_a_collection_names(searched: Archive) -> None:
     searcher = Searcher(searched)
     assert searcher.count(SearchQuestion(words="word", collection="shut")) == 1

@@ -37,7 +37,7 @@ WAYS = {
     "calendar": f"/web/*/{HOME}",
     "URLs": f"/urls?prefix={HOME}",
     "search": f"/search?q={WORD}",
-    "search as CSV": f"/search.csv?q={WORD}&all=1",
+    "search as CSV": f"/search.csv?q={WORD}",
     "availability": f"/wayback/available?url={ONLY}",
     "record": f"/snapshot/{RECORD}",
     "comparison": f"/diff/{digits(TIMES[0])}..{digits(TIMES[1])}/{HOME}",

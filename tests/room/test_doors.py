@@ -171,7 +171,7 @@ def general() -> Iterator[str]:
         yield from (
             f"/search{end}?q={word}{more}"
             for end in ("", ".csv", ".json")
-            for more in ("", "&all=1", "&group=snapshot", "&language=en")
+            for more in ("", "&present=1", "&past=1", "&group=snapshot", "&language=en")
         )
         yield f"/search?q={word[:-1]}s"  # suggestions
         yield from (f"/curve{end}?q={word}&q=home" for end in ("", ".csv", ".svg"))

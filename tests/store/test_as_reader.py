@@ -6,7 +6,6 @@ import json
 import shutil
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -19,7 +18,7 @@ from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.histories import DOMAIN, History, Step
-from tests.support.readercommand import webarc
+from tests.support.readercommand import webarc, webarc_bytes
 from tests.support.recorded import published
 from webarcfs.access import reader_stores
 from webarcfs.access.gate import Gate, Reader
@@ -70,9 +69,7 @@ def _decide(archive: Archive, number: int, decision: Decision, publication: str 
 
 
 def _cat(archive: Archive, *words: str) -> subprocess.CompletedProcess[bytes]:
-    """`webarc cat` writes to a descriptor, so it runs by itself."""
-    command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()", "cat", *words]
-    return subprocess.run([*command, "--archive", archive.root], capture_output=True, check=False)
+    return webarc_bytes("cat", *words, "--archive", archive.root)
 
 
 def _questions(tags: Sequence[CommitTag]) -> dict[str, list[list[str]]]:

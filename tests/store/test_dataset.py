@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import errno
+import importlib.util
 import io
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,10 @@ from hypothesis import HealthCheck, given, settings
 
 from agent.indexing.fulltext import bring_in_step
 from agent.indexing.recovery import recover
-from tests.support import archives
-from tests.support.histories import DOMAIN, HISTORIES, NOW, PATHS, History, Step
+from tests.support import archives, forked
+from tests.support.histories import DOMAIN, HISTORIES, NOW, History, Step
 from tests.support.imports import killed_in
-from tests.support.readercommand import webarc
+from tests.support.readercommand import COMMAND, webarc, webarc_bytes
 from tests.support.recorded import published
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
@@ -35,9 +36,9 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import CaptureIndex, Span
 from webarcfs.archive.system import locks
 from webarcfs.dataset import dataset_folder, making, table_writers
-from webarcfs.dataset.narrowing import DatasetUnit, Narrowing
+from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, year_of
 from webarcfs.dataset.readers_versions import ReadersVersions
-from webarcfs.dataset.table_writers import year_of
+from webarcfs.export import export_result
 
 pytestmark = pytest.mark.store
 
@@ -47,12 +48,10 @@ _KINDS = ("pages", "text", "links", "types", "words", "hosts")
 
 def table(archive: Archive, kind: str, *words: str) -> list[dict[str, str]]:
     """The rows of a dataset on standard output."""
-    command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()", "dataset", kind, *words]
-    if kind == "hosts":
-        command += ["--format", "csv"]
-    done = subprocess.run([*command, "--archive", archive.root, "-"], capture_output=True, check=False)
+    form = ("--format", "csv") if kind == "hosts" else ()
+    done = forked.run([*COMMAND, "dataset", kind, *words, *form, "--archive", archive.root, "-"])
     assert done.returncode == 0, done.stderr
-    return list(csv.DictReader(io.StringIO(done.stdout.decode(), newline="")))
+    return list(csv.DictReader(io.StringIO(done.stdout)))
 
 
 def small(folder: Path) -> Archive:
@@ -111,7 +110,6 @@ def test_units_are_what_the_rules_say(tmp_path_factory: pytest.TempPathFactory, 
     assert len(versions) == len({(url, blob) for url, _, blob in expected})
     by_year = Counter((url, blob, year_of(time)) for url, time, _, blob, _ in units(archive, DatasetUnit.YEAR))
     assert by_year == Counter({(url, blob, year_of(time)) for url, time, blob in expected})
-    assert PATHS
 
 
 def test_a_readers_half_is_exactly_the_other_half(tmp_path: Path) -> None:
@@ -194,11 +192,36 @@ def test_texts_are_read_from_documents_where_there_is_no_index(tmp_path: Path) -
     assert "no full-text index" in done.stderr and "no full-text index" in (tmp_path / "out" / "README.md").read_text()
 
 
+@pytest.mark.parametrize("library", ["tantivy", "pypdfium2", "striprtf", "py3langid"])
+def test_texts_need_each_library_that_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    archive = small(tmp_path)
+    monkeypatch.setattr(
+        "webarcfs.texts.version_text.find_spec",
+        lambda name: None if name == library else importlib.util.find_spec(name),
+    )
+    done = webarc("dataset", "text", "--archive", str(archive.root), str(tmp_path / "out"))
+    assert done.returncode == 1 and "pip install 'webarcfs[search]'" in done.stderr
+    assert not (tmp_path / "out").exists() and not (tmp_path / "out.part").exists()
+
+
 def test_without_the_index_of_links_there_are_none_and_that_is_an_error(tmp_path: Path) -> None:
     archive = small(tmp_path)
     archive.links.unlink()
     done = webarc("dataset", "links", "--archive", str(archive.root), str(tmp_path / "out"))
     assert done.returncode != 0 and "links.db" in done.stderr and not (tmp_path / "out").exists()
+
+
+def test_snapshots_whose_links_are_not_indexed_are_counted(tmp_path: Path) -> None:
+    archive = small(tmp_path)
+    whole, before = table(archive, "links"), archive.links.read_bytes()
+    archives.publish(archive, pages={"n.html": b'<a href="http://new.example/">new</a>'})
+    recover(archive)
+    assert len(table(archive, "links")) == len(whole) + 1
+    archive.links.write_bytes(before)
+    done = webarc("dataset", "links", "--archive", str(archive.root), "--json", str(tmp_path / "out"))
+    told = json.loads(done.stdout)
+    assert told["rows"] == len(whole)
+    assert [number for reason, number in told["left_out"].items() if "not indexed yet" in reason] == [1]
 
 
 # -- OUT ---------------------------------------------------------------------------------------------------------------
@@ -214,7 +237,8 @@ def test_nothing_is_replaced(tmp_path: Path) -> None:
         done = webarc(*words, str(tmp_path / name))
         assert done.returncode != 0 and done.stderr
     assert (tmp_path / "file").read_text() == (tmp_path / "other.part" / "mine").read_text() == "mine"
-    assert webarc(*words, str(tmp_path / "none" / "out")).returncode != 0
+    homeless = webarc(*words, str(tmp_path / "none" / "out"))
+    assert homeless.returncode != 0 and "is no folder; make it first" in homeless.stderr
     assert webarc(*words, str(tmp_path / "out")).returncode == 0
     assert webarc(*words, str(tmp_path / "out")).returncode != 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
@@ -236,7 +260,7 @@ _POINTS: dict[str, tuple[Any, str, int]] = {
     "first rows": (table_writers.CsvWriter, "write", 1),
     "description": (making, "write_description", 1),
     "sync": (dataset_folder, "sync_tree", 1),
-    "after its name": (dataset_folder, "sync_folder", 1),
+    "after its name": (export_result, "sync_folder", 1),
 }
 
 
@@ -289,9 +313,7 @@ def test_a_reader_that_ends_early_ends_the_command(tmp_path: Path) -> None:
     archive = archives.make_archive(tmp_path)
     archives.publish_many(archive, ((f"{number:05}.html", b"%d" % number) for number in range(20_000)))
     recover(archive)
-    command = (
-        f"{sys.executable} -c 'from webarcfs.commands.cli import main; main()' dataset pages - --archive {archive.root}"
-    )
+    command = shlex.join([*COMMAND, "dataset", "pages", "-", "--archive", str(archive.root)])
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", f"{command} | head -3"], capture_output=True, text=True, check=False
     )
@@ -300,7 +322,6 @@ def test_a_reader_that_ends_early_ends_the_command(tmp_path: Path) -> None:
 
 def test_standard_output_has_the_table_alone(tmp_path: Path) -> None:
     archive = small(tmp_path)
-    command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()", "dataset", "pages", "-"]
-    done = subprocess.run([*command, "--format", "jsonl", "--archive", archive.root], capture_output=True, check=True)
+    done = webarc_bytes("dataset", "pages", "-", "--format", "jsonl", "--archive", archive.root)
     assert len([json.loads(line) for line in done.stdout.splitlines()]) == 5
     assert b"5 rows" in done.stderr

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.backends.backend_pdf import PdfPages
-from matplotlib.figure import Figure
 
 from tests.support import archives
+from tests.support.dated_pages import DOCX, pdf
 from tests.support.properties import IS_LONG, examples
 from webarcfs.content.extractors import extracting
 from webarcfs.content.extractors.extracted import LONGEST, SENTENCES, Extracted, Fault
@@ -23,7 +22,6 @@ from webarcfs.texts import extraction
 from webarcfs.texts.extraction import Extraction, ExtractionRequest
 
 pytestmark = pytest.mark.store
-_DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 _XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _ODT = "application/vnd.oasis.opendocument.text"
@@ -43,16 +41,6 @@ def _zip(entries: Mapping[str, str | bytes]) -> bytes:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in entries.items():
             archive.writestr(name, content)
-    return file.getvalue()
-
-
-def _pdf(*pages: str) -> bytes:
-    file = io.BytesIO()
-    with PdfPages(file) as pdf:
-        for text in pages:
-            figure = Figure()
-            figure.text(0.1, 0.5, text)
-            pdf.savefig(figure)
     return file.getvalue()
 
 
@@ -121,7 +109,7 @@ def test_office_files() -> None:
     )
     core = '<c xmlns:dc="d"><dc:title>Title</dc:title><dc:subject>about</dc:subject></c>'
     found = _of(
-        _zip({"word/document.xml": paragraph, "docProps/core.xml": core, "word/vbaProject.bin": b"macro"}), _DOCX
+        _zip({"word/document.xml": paragraph, "docProps/core.xml": core, "word/vbaProject.bin": b"macro"}), DOCX
     )
     assert (found.body.split(), found.title, found.fault) == (["one", "two", "three"], "Title", "")
     slide = '<p xmlns:a="a"><a:p><a:t>slide {}</a:t></a:p></p>'
@@ -176,10 +164,10 @@ def test_xml_reads_no_other_file() -> None:
 
 
 def test_pdfs() -> None:
-    found = _of(_pdf("giraffe and zebra", "okapi"), "application/pdf")
+    found = _of(pdf("giraffe and zebra", "okapi"), "application/pdf")
     assert (found.body.split(), found.fault) == (["giraffe", "and", "zebra", "okapi"], "")
-    assert _of(_pdf(""), "application/pdf").fault == Fault.NO_TEXT
-    for harm in (b"", b"%PDF-1.4", _pdf("x")[:300], os.urandom(5_000)):
+    assert _of(pdf(""), "application/pdf").fault == Fault.NO_TEXT
+    for harm in (b"", b"%PDF-1.4", pdf("x")[:300], os.urandom(5_000)):
         assert _of(harm, "application/pdf").fault == Fault.DAMAGED
     assert _of(_encrypted(), "application/pdf").fault == Fault.ENCRYPTED
 
@@ -266,7 +254,7 @@ def test_each_fault_has_a_sentence() -> None:
 )
 @settings(deadline=None, max_examples=examples(150))
 def test_any_bytes_have_a_clean_text(data: bytes, mime_type: str) -> None:
-    start = {"application/pdf": b"%PDF-1.4\n", "text/rtf": b"{\\rtf1 ", _DOCX: b"PK\x03\x04"}.get(mime_type, b"")
+    start = {"application/pdf": b"%PDF-1.4\n", "text/rtf": b"{\\rtf1 ", DOCX: b"PK\x03\x04"}.get(mime_type, b"")
     found = _of(start + data, mime_type)
     for text in (found.body, found.title, found.headings, found.description):
         assert all(char.isprintable() or char == "\n" or ord(char) > 0x9F for char in text)

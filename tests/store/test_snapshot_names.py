@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.indexing.recovery import recover
 from tests.support.named_snapshots import CDN, KEPT, OLD, PORT, TOWN, Kept, archive_of
-from tests.support.readercommand import webarc
+from tests.support.readercommand import webarc, webarc_bytes
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound, UsageError
@@ -132,11 +130,9 @@ def _tags(host: str, *, complete: bool = False) -> list[str]:
 
 def test_the_whole_name_is_told_where_a_short_one_was_used(archive: Archive) -> None:
     url, (newest, before, *_) = f"http://{TOWN}/", _tags(TOWN, complete=True)
-    code = "import sys; from webarcfs.commands.cli import main; main()"
-    command = [sys.executable, "-c", code, "cat", "latest", url, "--archive", str(archive.root)]
-    page = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert page.stderr == f"webarc: latest is {newest}\n"
-    assert page.stdout == str([row.tag for row in KEPT].index(newest))
+    page = webarc_bytes("cat", "latest", url, "--archive", archive.root)
+    assert page.stderr.decode() == f"webarc: latest is {newest}\n"
+    assert page.stdout.decode() == str([row.tag for row in KEPT].index(newest))
     done = webarc("diff", "latest~1", "latest", url, "--archive", str(archive.root))
     assert done.returncode == 0 and done.stdout.splitlines()[:2] == [f"--- {before}", f"+++ {newest}"]
     assert done.stderr == f"webarc: latest~1 is {before}\nwebarc: latest is {newest}\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,7 +13,7 @@ import pytest
 
 from agent.indexing.recovery import catch_up
 from tests.support import archives
-from tests.support.readercommand import webarc
+from tests.support.readercommand import webarc, webarc_bytes
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS
 
@@ -159,10 +158,8 @@ def test_stat_counts_documents_and_bytes(history: Archive) -> None:
 
 
 def test_cat_is_byte_for_byte(history: Archive) -> None:
-    code = "import sys; from webarcfs.commands.cli import main; main()"
     for tag, body in ((FIRST, OLD_PAGE), (SECOND, NEW_PAGE), (FOURTH, SPACED)):
-        command = [sys.executable, "-c", code, "cat", tag, "/www.example.org/p/page.html", "--archive", history.root]
-        assert subprocess.run(command, capture_output=True, check=True).stdout == body
+        assert webarc_bytes("cat", tag, "/www.example.org/p/page.html", "--archive", history.root).stdout == body
 
 
 @pytest.mark.parametrize(

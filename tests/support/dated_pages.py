@@ -38,14 +38,15 @@ def tags_of(archive: Archive, host: str) -> list[str]:
     return [snapshot.tag for snapshot in database.snapshots(archive.database, host)]
 
 
-def pdf(text: str) -> bytes:
-    """A PDF of one page; without a text as a scan is."""
+def pdf(*texts: str) -> bytes:
+    """A PDF with a page for each text; a page without a text is as a scan is."""
     file = io.BytesIO()
     with PdfPages(file) as pages:
-        figure = Figure()
-        if text:
-            figure.text(0.1, 0.5, text)
-        pages.savefig(figure)
+        for text in texts:
+            figure = Figure()
+            if text:
+                figure.text(0.1, 0.5, text)
+            pages.savefig(figure)
     return file.getvalue()
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent.operations.records import Acting, decide
 from tests.support import warcs
+from tests.support.dated_pages import response
 from tests.support.imports import import_files
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.workflow import Decision, apply_decision
+from webarcfs.archive.catalogue.workflow import Decision
 from webarcfs.archive.config.directory import Archive, create
 
 HOSTS = ("www.example.org", "news.example.org", "shop.example.com")
@@ -41,13 +43,10 @@ def make_years(folder: Path) -> Archive:
 
 def withhold_half(archive: Archive) -> None:
     """Withhold the crawl of one publication and year, and the pages below a folder of one host."""
-    catalogue = Catalogue(archive)
     publication, year = HELD
-    for listed in list(catalogue.records()):
+    for listed in list(Catalogue(archive).records()):
         if listed.publication == publication and listed.parts[0].tag.crawl_time.year == year:
-            record, blob = catalogue.read(listed.id)
-            decided = apply_decision(record, Decision.WITHDRAW, "anna", "not for the public")
-            catalogue.save([decided], "anna", "withdraw", expected={record.id: blob})
+            decide(archive, listed.id, Decision.WITHDRAW, Acting("anna", None), "not for the public")
     access_rules.withhold(archive, WITHHELD, "anna", "asked for", access=Access.EXCLUDE)
 
 
@@ -57,8 +56,8 @@ def _captures(host: str, year: int, publication: str) -> Iterator[bytes]:
     def at(minute: int) -> str:
         return f"{year}-03-{day:02}T12:{minute:02}:00Z"
 
-    def page(path: str, body: str, minute: int) -> bytes:
-        return warcs.response(f"http://{host}/{path}", body.encode(), at(minute))
+    def page(path: str, body: str, minute: int, mime_type: str = "text/html", **more: str) -> bytes:
+        return response(f"http://{host}/{path}", body.encode(), at(minute), mime_type, **more)
 
     links = "".join(f'<a href="http://{other}/">{other} {year}</a> ' for other in HOSTS)
     yield page("", f"<title>Home {year}</title><p>News of {year} from {host}. {links}</p>", 0)
@@ -68,8 +67,6 @@ def _captures(host: str, year: int, publication: str) -> Iterator[bytes]:
     yield page("same.html", '<title>Same</title><p>Nothing changes here, ever. <a href="/">home</a></p>', 30)
     if YEARS[0] < year < YEARS[-1]:  # the last crawls do not meet it
         yield page("hard.html", f"<title>{HARD_TITLE}</title><p>hard</p>", 4)
-    yield warcs.record("response", f"http://{host}/d.pdf", warcs.http(b"%PDF-1.4 ", "application/pdf"), at(5))
-    moved = warcs.http(b"", status="301 Moved Permanently", Location=f"http://{host}/same.html")
-    yield warcs.record("response", f"http://{host}/old", moved, at(6))
-    missing = warcs.http(b"<title>No</title>gone", status="404 Not Found")
-    yield warcs.record("response", f"http://{host}/missing.html", missing, at(7))
+    yield page("d.pdf", "%PDF-1.4 ", 5, "application/pdf")
+    yield page("old", "", 6, status="301 Moved Permanently", Location=f"http://{host}/same.html")
+    yield page("missing.html", "<title>No</title>gone", 7, status="404 Not Found")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 
 #: The commands of each program. A test compares them with what the programs have.
@@ -33,6 +32,8 @@ _MEANT = {
 
 def explain_unknown(program: str, word: str, commands: Collection[str]) -> str:
     """Return the message for a command that a program does not have; `commands` are those that it has."""
+    import difflib  # noqa: PLC0415 # no command needs it to begin
+
     message = f"{program} has no command {word!r}"
     if other := next((name for name, words in COMMANDS_OF.items() if name != program and word in words), ""):
         return f"{message}; `{other} {word}` does that"

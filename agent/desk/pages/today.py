@@ -36,6 +36,7 @@ from webarcfs.archive.model.errors import Damaged, NotFound, SettingsError
 from webarcfs.archive.model.metadata import now, parse_time
 from webarcfs.archive.system import files
 from webarcfs.room.pages import about
+from webarcfs.room.replay.headers import entity_tag
 
 # == today ============================================================================================================
 
@@ -207,9 +208,10 @@ def read(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         about.link(
             about.add_entry(feed, f"{base}/feed#{entry.mark}", what, entry.since), f"{base}{entry.href}", "alternate"
         )
-    digest = hashlib.sha256(about.written(feed)).digest()
-    since = visit.desk.kept(("feed", visit.person.key, digest), now)  # what ended is in no entry, and changes it
-    return about.answered(visit.request, feed, since, _FOR_ONE)
+    body = about.written(feed)
+    tag = entity_tag(body)
+    since = visit.desk.kept(("feed", visit.person.key, tag), now)  # what ended is in no entry, and changes it
+    return about.answered(visit.request, body, tag, since, _FOR_ONE)
 
 
 def _entries(visit: DeskVisit) -> Iterator[OpenTask]:
