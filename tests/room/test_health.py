@@ -43,6 +43,7 @@ def archive(tmp_path: Path) -> Archive:
 
 
 def test_a_room_says_ok_or_not_ok_and_no_more(archive: Archive) -> None:
+    """S-monitor-1."""
     with served(archive, two_origins=True) as room:
         for is_replay in (False, True):
             answer = room.get("/healthz", replay=is_replay)
@@ -69,7 +70,7 @@ def _figures(room: Served, headers: dict[str, str] | None = None) -> dict[str, f
 
 
 def test_the_room_counts_what_the_public_sees_whoever_asks(archive: Archive) -> None:
-    """No name of a publication, a site or a reader is in it."""
+    """S-monitor-2: no name of a publication, a site or a reader is in it."""
     with served(archive) as room:
         figures = _figures(room)
         last = (FIRST + timedelta(days=1)).timestamp()

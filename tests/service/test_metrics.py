@@ -84,7 +84,7 @@ def _time(text: str) -> float:
 
 
 def test_each_publication_has_its_last_success_result_and_figures(archive: Archive) -> None:
-    """An incomplete crawl leaves the time of the last success; a job that failed is the result until it is resumed."""
+    """S-monitor-4: an incomplete crawl leaves the time of the last success; a job that failed is the result until it is resumed."""
     configure(archive, {"name": "town", "urls": ["http://a.example/"], "interval": "1 day"})
     metrics = ArchiveMetrics(archive)
     assert _of(metrics, "town")["last_success_timestamp_seconds"] == 0
@@ -209,7 +209,7 @@ def test_promtool_accepts_what_is_scraped(archive: Archive, tmp_path: Path) -> N
 
 
 def test_a_scrape_of_ten_thousand_publications_costs_little(tmp_path: Path) -> None:
-    """At most 50 ms of the processor, also the first one after a crawl; the best of several."""
+    """S-monitor-5: at most 50 ms of the processor, also the first one after a crawl; the best of several."""
     archive = create(tmp_path / "archive")
     names = [f"pub{number:05}" for number in range(10_000)]
     archive.settings.write_text(
@@ -332,6 +332,7 @@ def _get(port: int, path: str, headers: Mapping[str, str] = {}, method: str = "G
 
 
 def test_the_listener_answers_what_it_has_and_nothing_else() -> None:
+    """S-monitor-3."""
     with _listening() as listener:
         assert isinstance(listener.address, TcpAddress)
         port = listener.address.port

@@ -160,6 +160,17 @@ def _named(odd: Odd) -> None:
         assert str(odd.archive.root) in elsewhere.run(_AGENT, "status", "--archive", "town")
 
 
+def _unit(odd: Odd) -> None:
+    """In a folder without a line end, which systemd takes in no path."""
+    near = Odd(odd.folder.parent, odd.archive)
+    near.run(_AGENT, "init", "an archive \u4f8b/")
+    own = ("mount", "--archive", "an archive \u4f8b", "--name", "town", "--on", "./a point/")
+    near.run(_AGENT, "service", "install", *own, "--to", "units of it")
+    text = (near.made("units of it") / "webarc-mount@town.service").read_text("utf-8")
+    assert f'"{near.folder}/an archive \u4f8b" "{near.folder}/a point"' in text
+    assert near.run(_AGENT, "service", "print", *own) == text
+
+
 #: Command and parameter → the call that tries it.
 PATHS: dict[tuple[str, str], Callable[[Odd], None]] = {
     ("webarc-agent init", "archive"): _started,
@@ -177,6 +188,9 @@ PATHS: dict[tuple[str, str], Callable[[Odd], None]] = {
     ("webarc-agent record attach", "path"): _attach,
     ("webarc-agent record attachments", "to"): _attach,
     ("webarc-agent record export", "to"): _attach,
+    ("webarc-agent service install", "point"): _unit,
+    ("webarc-agent service install", "to"): _unit,
+    ("webarc-agent service print", "point"): _unit,
     ("webarc export", "out"): _import,
     ("webarc stat", "plot"): _written(_READER, "stat", "latest@www.example.org", "--plot"),
     ("webarc dataset hosts", "out"): _dataset("hosts"),

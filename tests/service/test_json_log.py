@@ -40,6 +40,7 @@ def _record(message: str, *arguments: object, **more: object) -> logging.LogReco
 
 @given(TEXTS)
 def test_a_message_comes_back_and_its_line_is_one(message: str) -> None:
+    """S-monitor-6."""
     line = JsonFormatter().format(_record("%s", message))
     assert line.isascii() and line.isprintable()
     shown = json.loads(line)["message"]
