@@ -84,7 +84,7 @@ def _time(text: str) -> float:
 
 
 def test_each_publication_has_its_last_success_result_and_figures(archive: Archive) -> None:
-    """S-monitor-4: an incomplete crawl leaves the time of the last success; a job that failed is the result until it is resumed."""
+    """S-monitor-4: an incomplete crawl leaves the last success; a job that failed is the result while it is open."""
     configure(archive, {"name": "town", "urls": ["http://a.example/"], "interval": "1 day"})
     metrics = ArchiveMetrics(archive)
     assert _of(metrics, "town")["last_success_timestamp_seconds"] == 0
