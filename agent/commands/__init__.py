@@ -21,6 +21,8 @@ COMMANDS = Commands(
         "collection": "agent.commands.collection:collection",
         "status": "agent.commands.service:status",
         "metrics": "agent.commands.metrics:metrics",
+        "watch": "agent.commands.notify:watch",
+        "notify": "agent.commands.notify:notify",
         "report": "agent.commands.report:report",
         "record": "agent.commands.record:record",
         "register": "agent.commands.registers:register",
