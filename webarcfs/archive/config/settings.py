@@ -455,6 +455,33 @@ class DeskSettings(ReadersSettings):
     """`[desk]`: how the desk learns who works at it, where a proxy in front of it asks for passwords."""
 
 
+class LogFormat(StrEnum):
+    """How lines of logs are written (`format`)."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """`[log]`: the lines that the agent, the desk and the reading room log. An option `--log-format` overrides it."""
+
+    format: str = setting(
+        validators.one_of(*LogFormat), LogFormat.TEXT, "Whether each line is text, or a JSON object for programs."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSettings:
+    """`[metrics]`: where the agent answers monitoring systems."""
+
+    listen: str = setting(
+        validators.listen_address,
+        "",
+        "A port of this machine such as 9464, HOST:PORT or unix:PATH, for OpenMetrics at /metrics. None: nowhere.",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveSettings:
     """`[save]`: pages that people save one by one, and where readers are led who want one saved."""
@@ -694,6 +721,8 @@ class Settings:
     readers: ReadersSettings = ReadersSettings()
     desk: DeskSettings = DeskSettings()
     save: SaveSettings = SaveSettings()
+    log: LogSettings = LogSettings()
+    metrics: MetricsSettings = MetricsSettings()
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     publications: tuple[Publication, ...] = ()
 
