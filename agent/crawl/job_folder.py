@@ -37,7 +37,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -320,7 +320,8 @@ FILE = "definition.json"
 class Patch:
     """What a job asks for again: URLs that the crawl of `job`, which `record` describes, did not get.
 
-    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. `by` is who asked for it.
+    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. `by` is who asked for it, in which
+    role, `person` the short name in people.toml.
     """
 
     record: str
@@ -328,6 +329,13 @@ class Patch:
     word: str = ""
     url: str = ""
     by: str = ""
+    role: str = ""
+    person: str = ""
+
+    @property
+    def of_anybody(self) -> Patch:
+        """The same, whoever asked for it."""
+        return replace(self, by="", role="", person="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

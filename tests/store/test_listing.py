@@ -113,7 +113,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
         ("register", "set", "pdf", "--read-by", "x"),
     ):
         _run("webarc-agent", made, *words)
-    people.save(made, Person("anna", "Anna Ä", Role.ADMINISTRATOR, "anna"))
+    people.save(made, Person("anna", "Anna Ä", (Role.ADMINISTRATOR,), "anna"))
     (made.jobs / "20300101T000000-q").mkdir()
     report = made.reports / _JOB
     report.mkdir()
