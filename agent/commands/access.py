@@ -31,8 +31,8 @@ _log = logging.getLogger(__name__)
 @click.command()
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
-@click.option("--reason", metavar="TEXT", help="Why; kept with the rule, for staff alone.")
-@click.option("--public-text", metavar="TEXT", help="What readers of a blocked page are told; else nothing more.")
+@click.option("--reason", metavar="TEXT", help="Why; kept for staff alone, no reader sees it.")
+@click.option("--public-text", metavar="TEXT", help="What readers of the page are told; else only that it is withheld.")
 @click.option(
     "--answer",
     type=click.Choice([str(Access.BLOCK), str(Access.EXCLUDE)]),
@@ -51,7 +51,8 @@ def withhold(
 ) -> None:
     """Take pages away from readers, in all crawls: by URL, or all that begin with one (`http://host/folder/*`).
 
-    The archive keeps them, and the mount shows them. It takes effect at once, and stays until it is lifted.
+    The archive keeps them, and the mount shows them. It takes effect at once, and stays until it is lifted. The reason,
+    who complained for instance, is on record for staff: in --list, and on the desk's page Access.
 
     All spellings of a URL are taken away: http and https, with and without `www.`, in any case of letters, and both
     `/folder/` and `/folder/index.html`, which are listed. The number of archived URLs that readers lose is printed.
@@ -67,7 +68,7 @@ def withhold(
         raise UsageError("give URLs, or --list, or --lift ID")
     place = opened(archive)
     if as_list:
-        print_rows(form, map(_fields, access_rules.load(place).rules), lambda rows: map(_line, rows))
+        print_rows(form, map(_fields, _rules(place)), lambda rows: map(_line, rows))
         return
     if form is not Form.TABLE:
         raise UsageError("--format and --json go with --list")
@@ -108,6 +109,16 @@ def _print(withheld: Withheld) -> None:
         _log.warning("no archived URL is %s; the rule holds for what is captured later", spellings)
 
 
+def _rules(archive: Archive) -> tuple[AccessRule, ...]:
+    """Return the rules with their reasons; where these cannot be read, the rules alone, with a warning."""
+    rules = access_rules.load(archive).rules
+    try:
+        return access_rules.load_for_staff(archive).rules
+    except SettingsError as error:
+        _log.warning("the reasons cannot be read: %s", error)
+        return rules
+
+
 def _name(rule: AccessRule) -> str:
     return rule.id or rule.key
 
@@ -115,7 +126,7 @@ def _name(rule: AccessRule) -> str:
 def _fields(rule: AccessRule) -> dict[str, str]:
     times = {"after": rule.after, "before": rule.before, "lapses": rule.lapses}
     fields = {"id": rule.id, "key": rule.key, "access": str(rule.access), "url": rule.url, "user": rule.user}
-    fields |= {"reason": rule.reason, "public_text": rule.public_text, "by": rule.by, "at": rule.at}
+    fields |= {"reason": rule.reason, "public_text": rule.public_text, "by": rule.by, "at": rule.at, "role": rule.role}
     return fields | {name: "" if time is None else format_time(time) for name, time in times.items()}
 
 
@@ -124,7 +135,8 @@ def _line(fields: dict[str, str]) -> str:
     more += [f"readers are told {fields['public_text']!r}"] if fields["public_text"] else []
     about = f" ({', '.join(more)})" if more else ""
     what = f"{fields['id'] or '-':8} {fields['access']:7} {fields['url'] or fields['key']}"
-    return f"{what}{about}: {fields['reason']} [{fields['by']} {fields['at']}]"
+    role = f" as {fields['role']}" * bool(fields["role"])
+    return f"{what}{about}: {fields['reason']} [{fields['by']}{role} {fields['at']}]"
 
 
 @click.group()

@@ -20,6 +20,7 @@ from typing import Final
 from agent.catalogue import recording, stepfolders
 from agent.catalogue.recording import ask_next, catch_up_records
 from agent.crawl.job_folder import OCCASION, step_folder
+from agent.operations.ordering import reason_of
 from agent.service import agent_status
 from agent.steps import checking
 from agent.steps.checking import Outcome
@@ -132,6 +133,7 @@ def decide(
     `expected` is the state that the person saw. Raises Busy if another process works on it, or it has another state
     than that; StepRefused if it does not allow the decision; NotFound.
     """
+    reason = reason_of(reason, LONGEST_REASON)
     with stepfolders.locked(archive, record_id):
         catalogue = Catalogue(archive)
         record, blob = catalogue.read(record_id)
@@ -179,6 +181,8 @@ def edit(
 
 #: Most attachments of a record, which has a line for each.
 MOST: Final = 500
+#: Longest reason of a decision, in characters.
+LONGEST_REASON: Final = 4_000
 #: Longest note, in characters.
 LONGEST_NOTE: Final = 2_000
 
@@ -242,7 +246,7 @@ def attach(
 
 def detach(archive: Archive, record_id: str, name: str, acting: Acting, reason: str) -> Record:
     """Take an attachment away from a record, for a reason; return the record as it is then. Raises NotFound, Busy."""
-    name, reason = unicodedata.normalize("NFC", name).strip(), reason.strip()
+    name, reason = unicodedata.normalize("NFC", name).strip(), reason_of(reason, LONGEST_REASON)
     if not reason:
         raise UsageError("to take an attachment away needs a reason")
 
@@ -398,7 +402,7 @@ def enter(
     what does not go together, and what `workflow.edited` raises.
     """
     publication_settings = publication_called(settings, publication)
-    why = reason.strip()
+    why = reason = reason_of(reason, LONGEST_REASON)
     if (occasion is Occasion.OCCASION) != bool(why):
         raise UsageError("an occasion and its reason (--type occasion, --reason) go together")
     catalogue = Catalogue(archive)
@@ -441,7 +445,7 @@ def _free_name(archive: Archive, catalogue: Catalogue, kind: str) -> str:
 
 def cancel(archive: Archive, record_id: str, acting: Acting, reason: str = "") -> Record:
     """Give a capture up that has not begun; return its record. Raises Busy, NotFound, StepRefused."""
-    catalogue = Catalogue(archive)
+    catalogue, reason = Catalogue(archive), reason_of(reason, LONGEST_REASON)
     with stepfolders.locked(archive, record_id):
         record, blob = catalogue.read(record_id)
         must_allow(record, WorkflowStep.CANCEL, Way(), acting)

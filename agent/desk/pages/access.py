@@ -153,12 +153,17 @@ def language(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the rules, and the form of a new one."""
     text = visit.desk.look_up(visit.language)
-    fault = ""
+    fault = fault_of_reasons = ""
     rules: tuple[AccessRule, ...] = ()
     try:
         rules = access_rules.load(visit.desk.archive).rules
     except SettingsError as error:
         fault = str(error)
+    else:
+        try:
+            rules = access_rules.load_for_staff(visit.desk.archive).rules
+        except SettingsError as error:
+            fault_of_reasons = str(error)
     answers = (
         (str(Access.BLOCK), text(words.msgid("that it is withheld"))),
         (str(Access.EXCLUDE), text(words.msgid("nothing, as if it were not there"))),
@@ -168,7 +173,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                   kind="area", help=text(words.msgid(
                       "One a line, withheld in all spellings; with * at its end, all addresses that begin so."))),
         FormField(name="reason", label=text(words.msgid("Reason")), value=visit.typed("reason", ""),
-                  help=text(words.msgid("Kept with the rule, for staff alone."))),
+                  help=text(words.msgid("Why, and who asked for it. For staff alone: no reader sees it."))),
         FormField(name="public_text", label=text(words.msgid("Text for readers")), value=visit.typed("public_text", ""),
                   help=text(words.msgid("Told to readers where a page is said to be withheld; empty: nothing more."))),
         FormField(name="answer", label=text(words.msgid("Readers are told")), value=visit.typed("answer", "block"),
@@ -185,7 +190,9 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         if publication.closed_for is not None
     ]
     rows = list(map(_row, reversed(_by_id(rules))))
-    return visit.page("access.html", rules=rows, closed=closed, fields=fields, fault=fault)
+    return visit.page(
+        "access.html", rules=rows, closed=closed, fields=fields, fault=fault, fault_of_reasons=fault_of_reasons
+    )
 
 
 def _by_id(rules: Iterable[AccessRule]) -> list[list[AccessRule]]:
