@@ -34,7 +34,7 @@ from typing import Any
 
 from agent.catalogue import stepfolders
 from agent.crawl import job_folder
-from agent.crawl.job_folder import Definition, Job, folder_of, is_import
+from agent.crawl.job_folder import Definition, Job, folder_of
 from agent.crawl.scope import matches_host
 from agent.crawl.vocabulary import ARCHIVED_OR_DUPLICATE
 from agent.crawl.wget import BatchFiles, command
@@ -63,6 +63,7 @@ from webarcfs.archive.catalogue.record import (
     ResourceCount,
     Value,
     Warrant,
+    is_import,
 )
 from webarcfs.archive.catalogue.workflow import (
     BUT_FOR,

@@ -12,9 +12,8 @@ import click
 from agent.commands.common import archive_option, opened, tell
 from agent.crawl import job_folder, job_orders
 from agent.crawl.job_orders import Order, OrderWord
-from agent.jobs import crawljob
 from agent.operations import ordering
-from agent.reports.report import text_of_views
+from agent.reports.shown_pages import text_of_views
 from agent.service import agent_status
 from agent.service.agent_status import overview
 from webarcfs.archive.catalogue import people
@@ -165,6 +164,8 @@ def _without_process(archive: Archive, folder: Path, order: Order) -> None:
     if asked is None:
         click.echo(f"{folder.name}: {order}, given; nobody runs the job, and it takes the order when it is resumed")
         return
+    from agent.jobs import crawljob  # noqa: PLC0415 # its imports are slow, and few commands need them
+
     outcome = crawljob.run(
         archive, asked.publication, asked.profile, instances=asked.instances, folder=folder, stop=threading.Event()
     )

@@ -25,12 +25,12 @@ from agent.commands.common import archive_option, follow, opened, settings_of, s
 from agent.crawl import job_folder
 from agent.crawl.job_folder import step_folder
 from agent.operations import records
-from agent.operations.records import Measure, catalogue_of, one
+from agent.operations.records import Measure, catalogue_of
 from agent.reports.missing_urls import advice_on
 from agent.service import agent_status
 from agent.steps import checking, running
 from webarcfs.archive.catalogue import people
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import Catalogue, look_up_record
 from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
     FIELDS,
@@ -40,6 +40,7 @@ from webarcfs.archive.catalogue.record import (
     Occasion,
     Record,
     RecordState,
+    is_import,
     step_of,
     write_dublin_core,
     write_record,
@@ -283,7 +284,7 @@ def export(
         if stored_record.state is not RecordState.DISCARDED
     )
     if record_ids:
-        chosen = [one(place, catalogue, record_id)[0] for record_id in record_ids]
+        chosen = [look_up_record(place, catalogue, record_id)[0] for record_id in record_ids]
     if form in ("xml", "dc"):
         institution = settings_of(place).describe.institution
         _write_xml(
@@ -349,7 +350,7 @@ def edit(record_id: str, changes: tuple[str, ...], archive: str | None) -> None:
     pairs = dict(_pair(change) for change in changes)
     place = opened(archive)
     acting = people.acting(place, Right.DESCRIBE)
-    stored_record, blob = one(place, catalogue_of(place), record_id)
+    stored_record, blob = look_up_record(place, catalogue_of(place), record_id)
     records.edit(place, stored_record.id, pairs, acting, blob)
 
 
@@ -447,7 +448,7 @@ _decision(
 
 def _decide(place: Archive, record_id: str, decision: Decision, reason: str) -> None:
     acting = people.acting(place, TABLE[WorkflowStep(decision)].right)
-    record, _ = one(place, catalogue_of(place), record_id)
+    record, _ = look_up_record(place, catalogue_of(place), record_id)
     changed = records.decide(place, record.id, decision, acting, reason)
     click.echo(f"{record.id}: {changed.state}")
     follow(place, record.id)
@@ -455,7 +456,7 @@ def _decide(place: Archive, record_id: str, decision: Decision, reason: str) -> 
 
 def _found(archive: str | None, name: str) -> tuple[Record, str]:
     place = opened(archive)
-    return one(place, catalogue_of(place), name)
+    return look_up_record(place, catalogue_of(place), name)
 
 
 def _head(record: Record) -> dict[str, Any]:
@@ -469,7 +470,7 @@ def _head(record: Record) -> dict[str, Any]:
         "resource_domains": [domain for domain in record.domains if domain not in record.sites],
         "commit_tags": [str(part.tag) for part in record.sites_first],
         "complete": record.complete,
-        "import": job_folder.is_import(record.id),
+        "import": is_import(record.id),
     }
 
 
@@ -527,7 +528,7 @@ def cancel(record_id: str, archive: str | None, reason: str) -> None:
     """Cancel a crawl that has not started."""
     place = opened(archive)
     acting = people.acting(place, TABLE[WorkflowStep.CANCEL].right)
-    stored_record, _ = one(place, catalogue_of(place), record_id)
+    stored_record, _ = look_up_record(place, catalogue_of(place), record_id)
     changed = records.cancel(place, stored_record.id, acting, reason)
     click.echo(f"{stored_record.id}: {changed.state}")
 
@@ -552,7 +553,7 @@ def step(record_id: str, name: str, archive: str | None, again: bool, wait: bool
     place = opened(archive)
     wanted = WorkflowStep(name)
     acting = people.acting(place, TABLE[wanted].right)
-    stored_record, _ = one(place, catalogue_of(place), record_id)
+    stored_record, _ = look_up_record(place, catalogue_of(place), record_id)
     folder = records.ask(place, stored_record.id, wanted, acting, again=again)
     agent = agent_status.running(place)
     if agent is None:
@@ -604,7 +605,7 @@ def look(record_id: str, page: str, archive: str | None, is_good: bool, remark: 
     place = opened(archive)
     acting = people.acting(place, TABLE[WorkflowStep.CHECK].right)
     catalogue = catalogue_of(place)
-    name = one(place, catalogue, record_id)[0].id
+    name = look_up_record(place, catalogue, record_id)[0].id
     if not page:
         _list_looks(place, catalogue.read(name)[0])
         return
@@ -637,7 +638,7 @@ def measure(archive: str | None, record_id: str, *, size: int | None, readers_se
     """
     place = opened(archive)
     acting = people.acting(place, TABLE[WorkflowStep.MEASURE].right)
-    name = one(place, catalogue_of(place), record_id)[0].id
+    name = look_up_record(place, catalogue_of(place), record_id)[0].id
     records.measure(place, name, Measure(size=size, readers_see=readers_see, **texts), acting)
     _tell(place, name)
 
@@ -678,7 +679,7 @@ def attach(  # noqa: PLR0917 # click passes them by name
     """
     place = opened(archive)
     acting = people.acting(place, Right.DESCRIBE)
-    stored_record, _ = one(place, catalogue_of(place), record_id)
+    stored_record, _ = look_up_record(place, catalogue_of(place), record_id)
     if not path.is_file():
         raise UsageError(f"{path} is no file")
     with path.open("rb") as file:
@@ -701,7 +702,7 @@ def detach(record_id: str, name: str, archive: str | None, reason: str) -> None:
     """
     place = opened(archive)
     acting = people.acting(place, Right.DESCRIBE)
-    stored_record, _ = one(place, catalogue_of(place), record_id)
+    stored_record, _ = look_up_record(place, catalogue_of(place), record_id)
     records.detach(place, stored_record.id, name, acting, reason)
     click.echo(f"{stored_record.id}: detached {name}; the catalogue's history keeps it")
 
@@ -724,7 +725,7 @@ def attachments(record_id: str, archive: str | None, form: Form, name: str | Non
         raise UsageError("--to needs --get NAME")
     place = opened(archive)
     catalogue = catalogue_of(place)
-    stored_record, _ = one(place, catalogue, record_id)
+    stored_record, _ = look_up_record(place, catalogue, record_id)
     if name is not None:
         _write_out(catalogue, *catalogue.attachment(stored_record.id, unicodedata.normalize("NFC", name)), name, to)
         return

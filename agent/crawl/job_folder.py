@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from agent.crawl.frontier import BEGUN, CAPTURED, NO_STATES, Frontier, ImportIndex
 from agent.crawl.scope import TypeRules
+from webarcfs.archive.catalogue.record import PATCH
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
@@ -231,10 +232,6 @@ def reason_of(error: BaseException, where: object = None) -> str:
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+|\.\.+", re.ASCII)
 _LONGEST_SLUG = 60
-#: What the kind of a crawl beside the schedule ends in: it is no run of its publication.
-OCCASION = "+occasion"
-#: What the kind of a job ends in that asks again for what a crawl of its publication did not get.
-PATCH = "+patch"
 _STEP = "step-"
 _CRAWL_OF_IMPORT = re.compile(r"(\+[0-9a-z]+)\.\d{4,}\Z", re.ASCII)
 
@@ -252,11 +249,6 @@ def publication_of(job: str) -> str:
     return kind_of(job).partition("+")[0]
 
 
-def is_import(job: str) -> bool:
-    """Return whether a job, or the kind of a job, is an import."""
-    return "+" in job and not is_beside_schedule(job)
-
-
 def crawl_of_import(folder: str, number: int, crawls: int) -> str:
     """Return the name of the job that is one of the `crawls` of an import, counted from 1."""
     return folder if crawls == 1 else f"{folder}.{number:04}"
@@ -265,11 +257,6 @@ def crawl_of_import(folder: str, number: int, crawls: int) -> str:
 def folder_of(job: str) -> str:
     """Return the name of the folder in which a job works."""
     return _CRAWL_OF_IMPORT.sub(r"\1", job)
-
-
-def is_beside_schedule(job: str) -> bool:
-    """Return whether a job, or the kind of a job, is a crawl beside the schedule, or a patch of a crawl."""
-    return job.endswith((OCCASION, PATCH))
 
 
 def is_patch(job: str) -> bool:

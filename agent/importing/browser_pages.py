@@ -33,6 +33,7 @@ from webarcfs.archive.history.rendered_forms import RenderedForm
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.metadata import format_utc, from_epoch
+from webarcfs.archive.model.picture_kinds import picture_kind
 from webarcfs.archive.model.urls import canonical
 from webarcfs.content.text import fold
 from webarcfs.warc import job_warc
@@ -187,7 +188,7 @@ class PageParts:
         if not content.strip(_BLANK):
             self.remarks.add(part.file, f"a {kind} that a browser showed is skipped: it is empty", part.url)
             return
-        if kind == PICTURE and not rendered_forms.picture_ending(content[:_MAGIC]):
+        if kind == PICTURE and picture_kind(content[:_MAGIC]) is None:
             what = "a picture that a browser showed is skipped: it is no PNG, JPEG or WebP"
             self.remarks.add(part.file, what, part.url)
             return

@@ -39,7 +39,7 @@ from agent.crawl.frontier import (
     Frontier,
     FrontierUrl,
 )
-from agent.crawl.job_folder import OCCASION, Definition, Job, Patch, Phase, Progress, StateKeeper
+from agent.crawl.job_folder import Definition, Job, Patch, Phase, Progress, StateKeeper
 from agent.crawl.job_orders import OrderBook, stop_on_discard
 from agent.crawl.loop import capture
 from agent.crawl.sitemaps import MOST_LISTED
@@ -52,7 +52,7 @@ from agent.reports import missing_urls, report
 from agent.reports.report import hosts_in
 from agent.reports.tables import LogLine
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.catalogue.record import OCCASION, PATCH, RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
 from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound
@@ -100,7 +100,7 @@ def begin_patch(archive: Archive, asked: Definition) -> Path:
     """
     assert asked.patch is not None
     same = asked.patch.of_anybody
-    kind = asked.publication.name + job_folder.PATCH
+    kind = asked.publication.name + PATCH
     for folder in job_folder.folders_of(archive, kind):
         earlier = patch_in(folder)
         if earlier is not None and earlier.of_anybody == same and job_folder.usable(folder):

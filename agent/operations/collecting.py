@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.operations.records import one
 from webarcfs.archive.catalogue import people
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import Catalogue, look_up_record
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config import collection_files
 from webarcfs.archive.config.collection_files import Collection
@@ -58,7 +57,7 @@ def remove(archive: Archive, name: str) -> list[Path]:
 def _write(archive: Archive, name: str, change: CollectionChange, *, is_new: bool) -> Path:
     people.acting(archive, Right.DESCRIBE)
     catalogue = Catalogue(archive)
-    crawls = [one(archive, catalogue, crawl)[0].id for crawl in change.crawls]
+    crawls = [look_up_record(archive, catalogue, crawl)[0].id for crawl in change.crawls]
     picture = None if change.picture is None else _bytes_of(change.picture)
 
     def changed(tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +85,7 @@ def _bytes_of(path: Path) -> bytes:
 def _id_of(archive: Archive, catalogue: Catalogue, crawl: str) -> str:
     """Return the id of a record; of one that is gone, what was typed."""
     try:
-        return one(archive, catalogue, crawl)[0].id
+        return look_up_record(archive, catalogue, crawl)[0].id
     except NotFound:
         return crawl
 

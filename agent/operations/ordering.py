@@ -15,11 +15,12 @@ from typing import Any
 
 from agent.crawl import job_folder, job_orders, scope, server_locks
 from agent.crawl.frontier import ADDED, WAITS
-from agent.crawl.job_folder import JobState, is_import, publication_of
+from agent.crawl.job_folder import JobState, publication_of
 from agent.crawl.job_orders import Order, OrderWord
 from agent.crawl.politeness import LONGEST_PAUSE
 from agent.crawl.vocabulary import UrlState
 from agent.reports import tables
+from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import Interval, start_url

@@ -1,4 +1,4 @@
-"""What people do with records of crawls: find, enter, edit, decide, attach files, ask for steps, look at pages.
+"""What people do with records of crawls: enter, edit, decide, attach files, ask for steps, look at pages.
 
 Each change is one commit in the catalogue by the person. A form says which state it was made for: a decision that comes
 late changes nothing. An edit names the blob that it was made from; if somebody else was faster, nothing is written.
@@ -19,16 +19,17 @@ from typing import Final
 
 from agent.catalogue import recording, stepfolders
 from agent.catalogue.recording import ask_next, catch_up_records
-from agent.crawl.job_folder import OCCASION, step_folder
+from agent.crawl.job_folder import step_folder
 from agent.operations.ordering import reason_of
 from agent.service import agent_status
 from agent.steps import checking
 from agent.steps.checking import Outcome
 from webarcfs.archive.catalogue import workflow
-from webarcfs.archive.catalogue.catalogue import Catalogue, opened
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import (
     LARGEST_ATTACHMENT,
+    OCCASION,
     SYSTEM,
     Attachment,
     FieldNumber,
@@ -63,10 +64,6 @@ from webarcfs.archive.system.files import blob_id_of, size_of
 # == records ==========================================================================================================
 
 
-#: A number of more digits is none that SQLite could have.
-_DIGITS = 15
-
-
 def catalogue_of(archive: Archive) -> Catalogue:
     """Return the catalogue, with a record for each capture; who may not write sees those that are there."""
     if directory.layout_of(archive.root) < directory.WITH_CATALOGUE:
@@ -76,17 +73,6 @@ def catalogue_of(archive: Archive) -> Catalogue:
     if os.access(archive.root, os.W_OK):
         catch_up_records(archive)
     return Catalogue(archive)
-
-
-def one(archive: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
-    """Return a record by its name or its number, and the id of its blob. Raises NotFound."""
-    if name.isdecimal():
-        with opened(archive, catalogue) as tables:
-            record_id = tables.id_of(int(name)) if len(name) <= _DIGITS else None
-        if record_id is None:
-            raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
-        name = record_id
-    return catalogue.read(name)
 
 
 def next_command(archive: Archive, record: Record) -> str:

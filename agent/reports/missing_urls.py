@@ -32,6 +32,7 @@ from agent.crawl.vocabulary import (
 )
 from agent.reports import tables
 from agent.reports.tables import LogLine
+from webarcfs.archive.catalogue.record import PATCH
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.system import clocks, files
@@ -156,7 +157,7 @@ def is_chosen(line: LogLine, word: str = "", url: str = "") -> bool:
 def patches_of(archive: Archive, job: str) -> list[Path]:
     """Return the reports of the patches of a crawl, oldest first."""
     publication = job_folder.publication_of(job)
-    folders = sorted(archive.reports.glob(f"[0-9]*-{publication}{job_folder.PATCH}"))
+    folders = sorted(archive.reports.glob(f"[0-9]*-{publication}{PATCH}"))
     return [folder for folder in folders if patched_by(folder) == job]
 
 

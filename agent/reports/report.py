@@ -41,7 +41,6 @@ from agent.crawl.vocabulary import (
     DECISIONS,
     UNWANTED,
     Reason,
-    ViewState,
     cause_among,
     certificate_of,
     may_pass,
@@ -253,19 +252,6 @@ def _text_of_shown_pages(shown: Mapping[str, int]) -> str:
         f"{shown['requests']} requests of scripts, {shown['refused']} refused, {shown['missed']} without a response"
     )
     return f"pages shown by a browser: {shown['pages']}{failed}; {requests}"
-
-
-#: State of a page for the browser → what is said of their number.
-_VIEWS = {
-    ViewState.WAITING: "waiting", ViewState.SHOWING: "being shown", ViewState.DONE: "shown",
-    ViewState.FAILED: "could not be shown",
-}  # fmt: skip
-
-
-def text_of_views(views: Mapping[str, int]) -> str:
-    """Return how far the browser of an open job is; empty where no page is for it."""
-    counts = [f"{views[state]} {words}" for state, words in _VIEWS.items() if views.get(state)]
-    return f"pages for the browser: {', '.join(counts)}" if counts else ""
 
 
 def domains(frontier: Frontier) -> list[PublishedDomain]:

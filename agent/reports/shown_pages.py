@@ -10,14 +10,26 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from agent.crawl.frontier import ShownView
+from agent.crawl.vocabulary import ViewState
 from webarcfs.archive.model.errors import Damaged
 
 NAME: Final = "shown.jsonl.gz"
+#: State of a page for the browser → what is said of their number.
+_VIEWS = {
+    ViewState.WAITING: "waiting", ViewState.SHOWING: "being shown", ViewState.DONE: "shown",
+    ViewState.FAILED: "could not be shown",
+}  # fmt: skip
+
+
+def text_of_views(views: Mapping[str, int]) -> str:
+    """Return how far the browser of an open job is; empty where no page is for it."""
+    counts = [f"{views[state]} {words}" for state, words in _VIEWS.items() if views.get(state)]
+    return f"pages for the browser: {', '.join(counts)}" if counts else ""
 
 
 def worst_first(pages: Iterable[ShownView]) -> list[ShownView]:

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from agent.crawl import job_folder
-from agent.crawl.job_folder import AT_WORK, JobState, Phase, is_beside_schedule, is_import
+from agent.crawl.job_folder import AT_WORK, JobState, Phase
 from agent.service import scheduler
 from agent.service.scheduler import History
+from webarcfs.archive.catalogue.record import is_beside_schedule, is_import
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings

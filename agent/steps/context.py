@@ -27,6 +27,7 @@ from webarcfs.archive.index.links import ArchivedLink
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, Interrupted, InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch, now
+from webarcfs.archive.model.picture_kinds import picture_kind
 from webarcfs.archive.system.files import sync_tree
 from webarcfs.content import outlinks, text, visible_lines
 from webarcfs.content.text import decode_charset, decoder
@@ -205,8 +206,8 @@ class Snapshot:
                 described = store.read_short(blobs[rendered_forms.DESCRIPTION], rendered_forms.LONGEST_DESCRIPTION)
             for name in (name for name in blobs if rendered_forms.kind_of(name) == "picture"):
                 content = store.read_short(blobs[name], rendered_forms.LARGEST_PICTURE)
-                if ending := rendered_forms.picture_ending(content):
-                    return PagePicture(content, ending, rendered_forms.picture_origin(described))
+                if kind := picture_kind(content):
+                    return PagePicture(content, kind.ending, rendered_forms.picture_origin(described))
         return None
 
     def links(self, document: CaptureRow) -> list[ArchivedLink]:

@@ -27,6 +27,7 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.index.database import CaptureRow
 from webarcfs.archive.model.errors import BrowserUnable, CdpFailed, Damaged
+from webarcfs.archive.model.picture_kinds import picture_kind
 
 NAME: Final = "pictures.json"
 #: Names of pictures in the report of a check.
@@ -201,5 +202,5 @@ def picture(folder: Path, name: str) -> tuple[bytes, str] | None:
         content = (folder / name).read_bytes()
     except OSError:
         return None
-    ending = rendered_forms.picture_ending(content)
-    return (content, rendered_forms.mime_type_of(f"rendered.{ending}")) if ending else None
+    kind = picture_kind(content)
+    return (content, kind.mime_type) if kind is not None else None

@@ -24,7 +24,7 @@ from agent.catalogue import recording, stepfolders
 from agent.catalogue.recording import BEGUN, ask_next, counted_fields, person_of_process
 from agent.catalogue.stepfolders import AskedStep
 from agent.crawl import job_folder
-from agent.crawl.job_folder import OCCASION, Definition, step_of
+from agent.crawl.job_folder import Definition, step_of
 from agent.indexing import fulltext
 from agent.jobs import crawljob
 from agent.jobs.publishing import JobOutcome
@@ -37,6 +37,7 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
     NO_WARRANT,
+    OCCASION,
     SYSTEM,
     FieldNumber,
     Occasion,

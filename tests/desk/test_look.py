@@ -7,6 +7,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def msgids() -> set[str]:
     extracted = [each[2] for folder in FOLDERS for each in extract_from_dir(folder, methods, options, keywords)]
     wanted = {text if isinstance(text, str) else text[-1] for text in extracted}
     for name in ("CrawlSettings", "MountSettings", "IndexSettings", "DescribeSettings", "BackupSettings",
-                 "ReleaseSettings", "Publication"):  # fmt: skip
+                 "NotifySettings", "ReleaseSettings", "Publication"):  # fmt: skip
         for each in dataclasses.fields(getattr(settings, name)):
             if "check" in each.metadata:
                 key = each.metadata.get("key", each.name)
@@ -69,8 +70,21 @@ def test_each_value_of_a_setting_has_a_choice() -> None:
     assert choices["another"] == "another" != choices["wget"]
 
 
+_GERMAN = Path(language.__file__).parent / "locale/de/webarcfs.po"
+
+
+def test_the_german_texts_are_in_order_and_each_is_there_once() -> None:
+    """Changes of two people then meet in the place of a text, and not at the end of the file."""
+    blocks = _GERMAN.read_text("utf-8").split("\n\n")[1:]
+    ids = [ast.literal_eval(match[1]) for block in blocks for match in re.finditer(r'^msgid (".*")$', block, re.M)]
+    assert len(ids) == len(blocks) > 1_000
+    assert [(earlier, later) for earlier, later in pairwise(ids) if earlier >= later] == []
+    comments = {line for block in blocks for line in block.splitlines() if line.startswith("#")}
+    assert comments <= {"#, python-format"}
+
+
 def test_each_text_has_its_german_with_the_same_places() -> None:
-    with (Path(language.__file__).parent / "locale/de/webarcfs.po").open("rb") as file:
+    with _GERMAN.open("rb") as file:
         entries = [entry for entry in read_po(file, "de") if entry.id]
     german = {entry.id if isinstance(entry.id, str) else entry.id[-1]: entry for entry in entries}
     wanted = msgids()

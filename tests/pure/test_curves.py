@@ -15,7 +15,7 @@ from webarcfs.archive.model.errors import BadCondition, TooMany
 from webarcfs.archive.model.metadata import CET
 from webarcfs.room.theme.rendering import Look, curve_texts, per_cent
 from webarcfs.search import curve_picture
-from webarcfs.search.curve_picture import CurveTexts, lines_of, nice_top, picture, sign
+from webarcfs.search.curve_picture import CURVE_STYLE, CurveTexts, lines_of, nice_top, picture, sign
 from webarcfs.search.curves import (
     COLUMNS,
     FEW,
@@ -206,14 +206,10 @@ def test_the_page_says_it_in_its_language(language: str) -> None:
     assert str(FEW) in texts[0]
 
 
-def test_page_and_file_have_the_same_colours() -> None:
-    """room.css has them for the page, the picture's own style for the file."""
-    body = Look().static_file(Look().static("room.css"))
-    assert body is not None
-    for number in range(MOST_CURVES):
-        pattern = rf"--c{number}: (#[0-9a-f]{{6}})"
-        own = re.findall(pattern, curve_picture._STYLE)
-        assert len(own) == 2 and own == re.findall(pattern, body[0].decode()), number
+def test_page_and_file_have_the_same_look() -> None:
+    look = Look()
+    assert look.static_file(look.static("curves.css")) == (CURVE_STYLE.encode(), "text/css; charset=utf-8")
+    assert CURVE_STYLE in picture(_curves((100, 10), (5, 1)), CurveTexts("x"), is_file=True)
 
 
 def _luminance(colour: str) -> float:
@@ -224,8 +220,9 @@ def _luminance(colour: str) -> float:
 
 def test_curves_stand_out_from_paper_and_ground_in_both_schemes() -> None:
     """WCAG 2.2, 1.4.11: three to one for what must be seen."""
-    for scheme in curve_picture._STYLE.split("@media"):
-        colours = dict(re.findall(r"--([a-z]+[0-9]?): (#[0-9a-f]{6})", scheme.partition("svg {")[0]))
+    schemes = (style.split("@media") for style in (curve_picture._FILE_STYLE, CURVE_STYLE))
+    for parts in zip(*schemes, strict=True):
+        colours = dict(re.findall(r"--([a-z]+[0-9]?): (#[0-9a-f]{6})", "".join(parts)))
         for ground in (colours["paper"], colours["ground"]):
             for number in range(MOST_CURVES):
                 one, other = sorted((_luminance(colours[f"c{number}"]), _luminance(ground)))

@@ -32,6 +32,7 @@ from webarcfs.archive.catalogue.record import (
     RecordState,
     Value,
     Warrant,
+    is_import,
     read_record,
     step_of,
     write_record,
@@ -260,3 +261,14 @@ def test_an_instruction_of_others_costs_nothing(inner: str) -> None:
     document = write_record(record).replace(b">why<", f">w{inner}hy<".encode())
     (event,) = read_record(document).events
     assert (event.text, event.warrant) == ("why", Warrant())
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ("20260101T000000-p", False), ("20260101T000000-p+0a1b2c", True), ("20260101T000000-p+0a1b.0003", True),
+        ("20260101T000000-p+occasion", False), ("20260101T000000-p+patch", False), ("", False),
+    ],
+)  # fmt: skip
+def test_an_import_is_known_by_its_name(job: str, expected: bool) -> None:
+    assert is_import(job) is expected

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.properties import examples
 from webarcfs.archive.model.errors import BadCondition
-from webarcfs.room.pages.searching import span_in, time_in
+from webarcfs.room.pages.search_question import span_in, time_in
 from webarcfs.search.query_language import parse_span
 
 pytestmark = pytest.mark.pure

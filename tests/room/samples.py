@@ -11,6 +11,7 @@ from typing import Any
 from webarcfs.access.access_rules import Blocked
 from webarcfs.archive.model.metadata import CET
 from webarcfs.room.pages.citing import FORMS, Citation
+from webarcfs.room.pages.searching import _SPANS, _SPANS_OF_CONDITIONS
 from webarcfs.room.views import (
     CalendarEntry,
     Change,
@@ -145,13 +146,12 @@ def _hit(number: int) -> SimpleNamespace:
         language=("de", "", "en")[number % 3],
         size=48_123 * number,
         date=_year(number),
+        span=(_SPANS_OF_CONDITIONS if number == 6 else _SPANS)[number % 3],
         words_from=_year(number),
         words_to=_year(number + number % 4),
         versions=number % 3 + 1,
         of_versions=number % 5 + 3,
-        has_words=number % 3 == 0,
-        is_present=number % 3 < 2,
-        is_of_words=number != 6,
+        since=(None, Change.CHANGED, Change.GONE)[number % 3],
         snippet=Marked(_SNIPPET, tuple((at, at + 7) for at in (_SNIPPET.find("Bericht"), _SNIPPET.rfind("Bericht")))),
         signature="5100",
         project="Internet",
@@ -189,7 +189,10 @@ _SEARCHED = page(
     },
     has_index=True,
     total=1_515,
-    in_present=311,
+    shares=(
+        PageLink("/search?q=bericht&present=1", "311 at present"),
+        PageLink("/search?q=bericht&past=1", "1,204 only in earlier versions"),
+    ),
     is_exact=False,
     is_of_the_past=False,
     curve=PageLink("/curve?q=bericht+ausschuss&type=pdf", ""),
@@ -422,7 +425,7 @@ _HOME = page(
 
 _FORM = with_values(
     _SEARCHED, words="", fields={}, total=0, hits=(), facets=(), pages=None, suggestion=None, from_record=None,
-    only_record=None, address=None, curve=None, either=None, in_present=None, is_exact=True, states=(), sorts=(),
+    only_record=None, address=None, curve=None, either=None, shares=(), is_exact=True, states=(), sorts=(),
     groupings=(), exports=(),
     missing=0, publications=SimpleNamespace(names=(), is_choice=True),
 )  # fmt: skip
@@ -538,10 +541,13 @@ RICH: dict[str, Sample] = {
     "search of many publications": with_values(
         _SEARCHED,
         publications=SimpleNamespace(names=tuple(f"site-{number}" for number in range(200)), is_choice=False),
-        fields={"type": "image/png", "publication": "site-7", "present": "1"}, in_present=None, only_record=None,
+        fields={"type": "image/png", "publication": "site-7", "present": "1"}, shares=(), only_record=None,
     ),
-    "search of the past": with_values(_SEARCHED, is_of_the_past=True, in_present=0, is_exact=True, total=26),
-    "search with nothing at present": with_values(_SEARCHED, in_present=0, total=1, states=()),
+    "search of the past": with_values(_SEARCHED, is_of_the_past=True, shares=(), is_exact=True, total=26),
+    "search with nothing at present": with_values(
+        _SEARCHED, total=1, states=(),
+        shares=(PageLink("", "none at present"), PageLink("", "1 only in earlier versions")),
+    ),
     "faulty search": with_values(
         _FORM, words="bericht AND (ausschuss", fault="a bracket is open at 12:\nbericht AND (ausschuss\n            ^",
     ),

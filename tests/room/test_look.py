@@ -209,10 +209,15 @@ def test_the_first_page_is_small() -> None:
     found = LexborHTMLParser(html := rendered(RICH["home"]))
     paths = [node.attributes["href"] or "" for node in found.css("link[rel=stylesheet], link[rel=icon]")]
     sheets = b"".join((LOOK.static_file(path) or (b"",))[0] for path in paths)
-    assert len(sheets) < 27_000
+    assert len(sheets) < 26_000
     assert len(sheets) + len(html) < 50_000
     assert b"url(" not in sheets
     assert b"@import" not in sheets
+
+
+def test_only_pages_of_curves_have_their_colours() -> None:
+    path = LOOK.static("curves.css")
+    assert {name for name in RICH if path in rendered(RICH[name])} == {name for name in RICH if "curve" in name}
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------

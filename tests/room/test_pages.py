@@ -269,6 +269,9 @@ def test_words_that_no_page_has_together_are_searched_one_by_one(room: Served) -
     page = tree(room, "/search?q=line+nowhereatall")
     assert count_of(page) == "Nothing was found."
     assert page.css_first("a[href='/search?q=line+OR+nowhereatall']") is not None
+    grouped = tree(room, "/search?q=line+nowhereatall&group=snapshot")
+    assert count_of(grouped) == "Nothing was found."
+    assert grouped.css_first("a[href='/search?group=snapshot&q=line+OR+nowhereatall']") is not None
     for words in ("nowhereatall", "line+OR+nowhereatall", "%22line+nowhereatall%22", "line+-nowhereatall"):
         assert tree(room, f"/search?q={words}").css("a[href*='+OR+']:not([href*='type='])") == [] or "OR" in words
 
@@ -277,6 +280,9 @@ def test_what_the_present_does_not_have_earlier_versions_show(room: Served) -> N
     page = tree(room, "/search?q=%22line+3%22&present=1")
     assert count_of(page) == "At present no page fits. Earlier versions do: one page"
     assert len(page.css("article.hit")) == 1
+    grouped = tree(room, "/search?q=%22line+3%22&present=1&group=snapshot")
+    assert count_of(grouped) == "At present no page fits. Earlier versions do: one page"
+    assert len(grouped.css(".of-snapshot")) == 1
     exported = page.css_first(".takeaway a")
     assert exported is not None and "present" not in (exported.attributes["href"] or "")
     assert count_of(tree(room, "/search?q=nowhereatall&present=1")) == "Nothing was found."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -20,6 +21,7 @@ from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Absent, Access, Answer, Blocked, Open
 from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, VisibleCaptures, VisibleState
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import NEVER
 from webarcfs.archive.model.metadata import CET, from_epoch
@@ -278,6 +280,19 @@ def test_an_address_that_was_never_seen_leads_to_nothing_empty(room: Served) -> 
     assert [node.attributes["href"] for node in below.css("main a[href$='*']")] == [f"/web/*/{HOME}*"]
     other = words(page_of(room, f"/web/{AT[2]}/http://unknown.example/x"))
     assert "Nor does it have anything else of unknown.example." in other and "The archivists" not in other
+
+
+@pytest.mark.parametrize(("job", "is_said"), [("20191101T120000-p", True), ("20191101T120000-p+files", False)])
+def test_a_missing_page_says_that_its_crawl_is_incomplete_where_that_is_known(
+    tmp_path: Path, job: str, is_said: bool
+) -> None:
+    """An import does not tell what its crawl did not get."""
+    archive = archives.make_archive(tmp_path)
+    published(archive, DOMAIN, {HOME: Page(b"<p>one")}, TIMES[0])
+    Catalogue(archive).change("20191101T120000-p", lambda was: replace(was, complete=False, job=job), "x", lambda _: "")
+    recover(archive)
+    with served(archive) as room:
+        assert ("This crawl is incomplete" in words(page_of(room, f"/web/{AT[0]}/{HOME}nothing"))) is is_said
 
 
 def test_a_redirect_in_a_circle_says_so(room: Served) -> None:

@@ -8,12 +8,10 @@ import json
 
 import pytest
 
-from agent.crawl import job_folder
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.named_snapshots import KEPT, OLD, PORT, TOWN, Kept, archive_of
 from tests.support.readercommand import webarc
-from webarcfs.archive.catalogue.record import is_of_import
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history.versions import statistics
@@ -126,11 +124,3 @@ def test_a_new_archive_has_none(tmp_path_factory: pytest.TempPathFactory) -> Non
     archives.publish(empty)
     done = webarc("snapshots", "--archive", str(empty.root))
     assert done.returncode == 2 and "recover" in done.stderr
-
-
-@pytest.mark.parametrize(
-    "job",
-    ["20260101T000000-p", "20260101T000000-p+0a1b2c", "20260101T000000-p+0a1b.0003", "20260101T000000-p+occasion"],
-)
-def test_the_record_of_an_import_is_known_by_its_name(job: str) -> None:
-    assert is_of_import(job) == job_folder.is_import(job)

@@ -329,9 +329,8 @@ def unknown_name(word: str, snapshots: VisibleSnapshots) -> str:
     """Return the message for what is neither a host nor a publication, with names like it."""
     known = [*snapshots.hosts(), *snapshots.publications()]
     close = difflib.get_close_matches(word, known, 3) or [name for name in known if word in name][:3]
-    return f"the archive has no host and no publication {word!r}" + f"; did you mean {' or '.join(close)}?" * bool(
-        close
-    )
+    question = f"; did you mean {' or '.join(close)}?" if close else ""
+    return f"the archive has no host and no publication {word!r}{question}"
 
 
 def _of_host(text: str, name: Latest | StateAt, snapshots: VisibleSnapshots, host: str, publication: str) -> CommitTag:

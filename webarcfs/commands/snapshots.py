@@ -9,8 +9,9 @@ from itertools import chain, islice
 import click
 
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
-from webarcfs.archive.catalogue.record import is_of_import
-from webarcfs.archive.index.names import DocumentCounts, ListedSnapshot, SnapshotSelection, list_snapshots
+from webarcfs.archive.catalogue.record import is_import
+from webarcfs.archive.index.database import SpanCounts
+from webarcfs.archive.index.names import ListedSnapshot, SnapshotSelection, count_documents, list_snapshots
 from webarcfs.archive.model.errors import BadCondition, NotFound, UsageError
 from webarcfs.archive.model.metadata import format_time, from_epoch
 from webarcfs.commands.arguments import ArchiveArgument, host_of, place_options
@@ -125,7 +126,7 @@ class _Description:
     known: VisibleSnapshots
     uncounted: set[str] = field(default_factory=set)
     _records: dict[str, dict[int, str]] = field(default_factory=dict)
-    _counts: dict[str, DocumentCounts | None] = field(default_factory=dict)
+    _counts: dict[str, SpanCounts | None] = field(default_factory=dict)
 
     def of(self, row: ListedSnapshot) -> Row:
         """Return the fields of a row."""
@@ -142,14 +143,14 @@ class _Description:
         with opened(self.place.archive, Catalogue(self.place.archive)) as tables:
             self._records[host] = tables.records(host)
         is_whole = self.known.is_whole(host)
-        self._counts[host] = DocumentCounts(self.place.archive.database, host) if is_whole else None
+        self._counts[host] = count_documents(self.place.archive.database, host) if is_whole else None
         if not is_whole:
             self.uncounted.add(host)
 
     def _completeness(self, row: ListedSnapshot, record: str) -> str:
         if row.is_complete:
             return _COMPLETE
-        if is_of_import(record):
+        if is_import(record):
             return _UNKNOWN
         message = self.known.message(row.host, row.seq)  # the records of older imports are called as those of crawls
         return _UNKNOWN if message is not None and message.is_import else _INCOMPLETE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 
 #: The commands of each program. A test compares them with what the programs have.
@@ -12,9 +11,9 @@ COMMANDS_OF: Mapping[str, tuple[str, ...]] = {
         "completion",
     ),
     "webarc-agent": (
-        "init", "crawl", "import", "start", "stop", "job", "publication", "collection", "status", "report", "record",
-        "register", "backup", "restore", "desk", "withhold", "people", "recover", "index", "verify", "maintain",
-        "upgrade",
+        "init", "crawl", "import", "start", "stop", "job", "publication", "collection", "status", "watch", "notify",
+        "report", "record", "register", "backup", "restore", "desk", "withhold", "people", "recover", "index",
+        "verify", "maintain", "upgrade",
     ),
 }  # fmt: skip
 #: Words of other programs, and of older versions: what does the same here.
@@ -27,12 +26,15 @@ _MEANT = {
     "capture": "webarc-agent crawl", "ingest": "webarc-agent import", "check": "webarc-agent verify",
     "fsck": "webarc-agent verify", "repair": "webarc-agent recover", "jobs": "webarc-agent job list",
     "records": "webarc-agent record list", "publications": "webarc-agent publication list",
+    "notifications": "webarc-agent notify list", "monitor": "webarc-agent watch",
     "release": "webarc-agent record release", "users": "webarc-agent people", "prune": "webarc-agent maintain",
 }  # fmt: skip
 
 
 def explain_unknown(program: str, word: str, commands: Collection[str]) -> str:
     """Return the message for a command that a program does not have; `commands` are those that it has."""
+    import difflib  # noqa: PLC0415 # no command needs it to begin
+
     message = f"{program} has no command {word!r}"
     if other := next((name for name, words in COMMANDS_OF.items() if name != program and word in words), ""):
         return f"{message}; `{other} {word}` does that"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.util import find_spec
@@ -386,6 +386,10 @@ class Visit:
     def parameter(self, name: str) -> str:
         """Return the last value of a parameter, or an empty text."""
         return self.parameters().get(name, [""])[-1].strip()
+
+    def given(self, names: Iterable[str]) -> dict[str, str]:
+        """Return those of some parameters that have a value."""
+        return {name: value for name in names if (value := self.parameter(name))}
 
     def with_parameters(self, path: str = "", /, **changes: str | int | None) -> str:
         """Return the path with the query changed: None or an empty text takes a parameter out."""

@@ -1,4 +1,4 @@
-"""Curves as a picture: SVG as text, for a page that has the colours, or as a file of its own. Pure.
+"""Curves as a picture: SVG as text, for a page that has `CURVE_STYLE`, or as a file of its own. Pure.
 
 Each curve has a colour and a shape of its own, so that nothing is said by colour alone. A period with few versions has
 a ground of its own and hollow marks. Where nothing was captured a curve is interrupted. All text is escaped, and words
@@ -27,26 +27,30 @@ _LINE, _LONGEST = 22, 70
 _UNSHOWN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ISOLATED, _ISOLATED_END = "\u2068", "\u2069"
 
-#: The look of a file of its own: the colours of base.css, for both schemes.
-_STYLE = """
-:root { --paper: #faf8f3; --ink: #1c2422; --soft: #56615d; --line: #dcd7ca; --ground: #ece8dd;
-  --c0: #1a4f4a; --c1: #a06a10; --c2: #8a4b32; --c3: #5b5f8c;
+#: How curves look, for pages and for files of their own: their colours in both schemes, their lines and marks.
+CURVE_STYLE = """
+:root { --c0: #1a4f4a; --c1: #a06a10; --c2: #8a4b32; --c3: #5b5f8c;
   --c4: #3f7f96; --c5: #9a3a6a; --c6: #5d7a1f; --c7: #6b6f6a; }
 @media (prefers-color-scheme: dark) {
-  :root { --paper: #141817; --ink: #e8e5dd; --soft: #a8b1ad; --line: #343c3a; --ground: #29302e;
-    --c0: #8fd0c6; --c1: #dba94d; --c2: #e09a7c; --c3: #a9aee0;
+  :root { --c0: #8fd0c6; --c1: #dba94d; --c2: #e09a7c; --c3: #a9aee0;
     --c4: #7fc0dc; --c5: #e58fb8; --c6: #b3cf6d; --c7: #b4bab5; }
+}
+.curve { stroke: var(--curve); stroke-width: 2; fill: none; stroke-linejoin: round; }
+.point { stroke: var(--curve); stroke-width: 2; fill: var(--curve); }
+.point.of-few { fill: var(--paper); }
+.few { fill: var(--ground); }
+""" + "".join(f".c{number} {{ --curve: var(--c{number}); }}\n" for number in range(MOST_CURVES))
+#: What a file has besides: the colours of base.css, for both schemes, and the looks of its texts and axes.
+_FILE_STYLE = """
+:root { --paper: #faf8f3; --ink: #1c2422; --soft: #56615d; --line: #dcd7ca; --ground: #ece8dd; }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #141817; --ink: #e8e5dd; --soft: #a8b1ad; --line: #343c3a; --ground: #29302e; }
 }
 svg { background: var(--paper); }
 text { font-family: system-ui, "Noto Sans", "Liberation Sans", sans-serif; fill: var(--ink); font-size: 13px; }
 .label { fill: var(--soft); font-size: 12px; }
 .word { unicode-bidi: plaintext; }
 .axis { stroke: var(--line); fill: none; }
-.few { fill: var(--ground); }
-"""
-_SHAPES_STYLE = """.curve { stroke: var(--curve); stroke-width: 2; fill: none; stroke-linejoin: round; }
-.point { stroke: var(--curve); stroke-width: 2; fill: var(--curve); }
-.point.of-few { fill: var(--paper); }
 """
 
 
@@ -233,11 +237,10 @@ def _svg(title: str, inside: str, description: str, height: float, *, is_file: b
     size = f'viewBox="0 0 {_WIDTH} {height:g}" width="{_WIDTH}" height="{height:g}" role="img" {names}'
     if not is_file:
         return f'<svg class="picture curves" {size}>{texts}{inside}</svg>'
-    colours = "".join(f".c{number} {{ --curve: var(--c{number}); }}\n" for number in range(MOST_CURVES))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{texts}'
-        f"<style>{_STYLE}{colours}{_SHAPES_STYLE}</style>{inside}</svg>\n"
+        f"<style>{_FILE_STYLE}{CURVE_STYLE}</style>{inside}</svg>\n"
     )
 
 

@@ -69,17 +69,26 @@ _Names = Mapping[str, object]
 class PageRenderer:
     """Renders the pages of a program, and has its files. Any thread may use it."""
 
-    def __init__(self, theme: Path, archive: Archive | None, names: Callable[[str], _Names], **macros: str) -> None:
+    def __init__(
+        self,
+        theme: Path,
+        archive: Archive | None,
+        names: Callable[[str], _Names],
+        *,
+        files: Mapping[str, bytes] | None = None,
+        **macros: str,
+    ) -> None:
         """`theme` has `templates/` and `static/` of the program, `archive` may have texts in `texts/<language>.toml`.
 
         `names` returns what all templates have in a language, and `macros` are further names: of templates whose macros
-        they share.
+        they share. All pages have the style sheets of `static/`; `files` are further ones, for pages that name them.
         """
         self._names = names
         self._macros = {"parts": "parts.html", **macros}
         self._folders = (_HERE, theme)
         static = [path for folder in self._folders for path in sorted((folder / "static").iterdir())]
-        self._files = {path.name: path.read_bytes() for path in static}
+        self._sheets = [path.name for path in static if path.suffix == ".css"]
+        self._files = {path.name: path.read_bytes() for path in static} | dict(files or {})
         self._digests = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
         self._environments: dict[str, Environment] = {}  # made when a page needs them: that takes a while
         self._texts = {language: texts_of(archive, language) for language in languages.LANGUAGES}
@@ -153,8 +162,8 @@ class PageRenderer:
             as_text = partial(getattr(languages, name), language=language)
             environment.filters[f"{name}_text"] = as_text
             environment.filters[name] = lru_cache(_TIMES)(partial(_time, as_text=as_text))
-        environment.filters.update(to=link_to, paragraphs=_paragraphs, shown=_shown, lang=_lang)
-        sheets = [self.static(name) for name in self._files if name.endswith(".css")]
+        environment.filters.update(to=link_to, paragraphs=paragraphs, shown=_shown, lang=_lang)
+        sheets = [self.static(name) for name in self._sheets]
         environment.globals.update(self._names(language), static=self.static, sheets=sheets)
         for name, template in self._macros.items():
             environment.globals[name] = environment.get_template(template).module
@@ -174,7 +183,7 @@ def _lang(code: str) -> Markup:
     return Markup(' lang="{}"').format(code.lower()) if _LANGUAGE_TAG.fullmatch(code) else Markup("")
 
 
-def _paragraphs(text: str) -> list[str]:
+def paragraphs(text: str) -> list[str]:
     """Return the paragraphs of a text: an empty line ends one."""
     return [paragraph.strip() for paragraph in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")) if paragraph.strip()]
 

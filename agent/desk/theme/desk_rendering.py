@@ -41,8 +41,9 @@ class DeskLook:
 
     def __init__(self, archive: Archive) -> None:
         names = {"words": words, "options": options}
-        macros = {"d": "desk_parts.html", "trials": "trial_parts.html"}
-        self._pages = PageRenderer(Path(__file__).parent, archive, lambda _: names, **macros)
+        self._pages = PageRenderer(
+            Path(__file__).parent, archive, lambda _: names, d="desk_parts.html", trials="trial_parts.html"
+        )
 
     def render(self, template: str, values: Mapping[str, object], saying: Saying) -> str:
         """Return the HTML of a page from a template of the desk, or of the room, and its values."""

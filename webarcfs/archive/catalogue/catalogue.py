@@ -1177,6 +1177,21 @@ def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[Cat
         raise
 
 
+#: A number of more digits is none that SQLite could have.
+_DIGITS = 15
+
+
+def look_up_record(archive: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
+    """Return a record by its name or its number, and the id of its blob. Raises NotFound."""
+    if name.isdecimal():
+        with opened(archive, catalogue) as tables:
+            record_id = tables.id_of(int(name)) if len(name) <= _DIGITS else None
+        if record_id is None:
+            raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
+        name = record_id
+    return catalogue.read(name)
+
+
 def _opened(archive: Archive, catalogue: Catalogue) -> CatalogueDatabase | None:
     """Return the database; None where this process may not bring it in step."""
     path = archive.catalogue_database

@@ -574,8 +574,10 @@ class Occasion(StrEnum):
 
 #: Who set what no person did.
 SYSTEM = "webarcfs"
-#: How the names of crawls end that are outside the schedule, and of those that ask again: these are no imports.
-_FETCHED = ("+occasion", "+patch")
+#: What the name of a crawl beside the schedule ends in: it is no run of its publication.
+OCCASION = "+occasion"
+#: What the name of a job ends in that asks again for what a crawl of its publication did not get.
+PATCH = "+patch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -719,8 +721,7 @@ class Record:
 
         Of an import it is known where `--complete` said so: files do not tell what their crawl did not get.
         """
-        is_import = "+" in self.job_name and not self.job_name.endswith(_FETCHED)
-        return True if self.complete else None if is_import and self.parts else False
+        return True if self.complete else None if is_import(self.job_name) and self.parts else False
 
     @property
     def has_own_title(self) -> bool:
@@ -841,13 +842,14 @@ class Record:
         return replace(self, events=(*self.events, event), state=state or self.state)
 
 
-#: What the id of the record of a crawl beside the schedule ends in.
-BESIDE_SCHEDULE = "+occasion"
+def is_beside_schedule(job: str) -> bool:
+    """Return whether a job, or the kind of a job, is a crawl beside the schedule, or a patch of a crawl."""
+    return job.endswith((OCCASION, PATCH))
 
 
-def is_of_import(record_id: str) -> bool:
-    """Return whether the record of an id describes an import."""
-    return "+" in record_id and not record_id.endswith(BESIDE_SCHEDULE)
+def is_import(job: str) -> bool:
+    """Return whether a job, or the kind of a job, is an import. A record is named after its job."""
+    return "+" in job and not is_beside_schedule(job)
 
 
 def publication_of(record_id: str) -> str:

@@ -11,18 +11,21 @@ import os
 import re
 import threading
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.config import settings_files, validators
 from webarcfs.archive.config.directory import COLLECTIONS, Archive
-from webarcfs.archive.config.settings_files import in_lines, replace_file
+from webarcfs.archive.config.settings_files import in_lines, write_into_folder
 from webarcfs.archive.config.validators import list_of, read_table, required, setting
 from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
+from webarcfs.archive.model.picture_kinds import PictureKind, picture_kind
 from webarcfs.archive.system import locks
+from webarcfs.archive.system.cache import FileState, file_states
 from webarcfs.archive.system.files import sync_folder
 
 # == collections, pure ================================================================================================
@@ -34,16 +37,10 @@ MOST_PUBLICATIONS, MOST_CRAWLS = 1_000, 10_000
 _LONGEST_TITLE, _LONGEST_TEXT, _LONGEST_NAME = 200, 20_000, 255
 #: The languages in which a collection may speak, beside the one that it is written in.
 _LANGUAGES: tuple[str, ...] = ("de", "en")
-#: How pictures begin, and their types.
-_PICTURES = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png", "png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg", "jpg"),
-    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp", "webp"),
-)
 #: Bytes in which an SVG says that it is one, and what may precede its first element: begin → end.
 _LOOKED_AT = 4_096
 _BEFORE_SVG = {b"<?": b"?>", b"<!--": b"-->", b"<!DOCTYPE": b">"}
-_SVG = re.compile(rb"<svg[\s>/]")
+_SVG, _SVG_KIND = re.compile(rb"<svg[\s>/]"), PictureKind("image/svg+xml", "svg")
 
 
 def _title(value: Any) -> str:
@@ -158,12 +155,9 @@ def parse_collection(name: str, text: str) -> Collection:
     return collection
 
 
-def picture_type(head: bytes) -> tuple[str, str] | None:
-    """Return MIME type and extension of a picture by how it begins; None for what is none of those that are shown."""
-    for begin, mime_type, extension in _PICTURES:
-        if begin.match(head):
-            return mime_type, extension
-    return ("image/svg+xml", "svg") if _is_svg(head[:_LOOKED_AT]) else None
+def picture_type(head: bytes) -> PictureKind | None:
+    """Return the kind of a picture by how it begins; None for what is none of those that are shown."""
+    return picture_kind(head) or (_SVG_KIND if _is_svg(head[:_LOOKED_AT]) else None)
 
 
 def _is_svg(head: bytes) -> bool:
@@ -197,32 +191,28 @@ class CollectionFiles:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[object, Collection | SettingsError]] = {}
+        self._known: dict[str, tuple[FileState, Collection | SettingsError]] = {}
         self._latest = Collections({}, (), ())
 
     def now(self) -> Collections:
         """Return them; a file is read where it changed. It costs a look at each file."""
-        files = list(_files(self._archive.collections))
-        state = tuple(files)
+        files = _files(self._archive.collections)
+        state = tuple(files.values())
         with self._lock:
             if state != self._latest.state:
-                shown, more = files[:MOST_COLLECTIONS], files[MOST_COLLECTIONS:]
                 known = self._known
                 self._known = {
                     name: known[name] if name in known and known[name][0] == changes else (changes, self._read(name))
-                    for name, changes in shown
+                    for name, changes in islice(files.items(), MOST_COLLECTIONS)
                 }
-                found = [collection for _, collection in self._known.values()]
-                faults = [
-                    f"{error.source}: {fault}"
-                    for error in found
-                    if isinstance(error, SettingsError)
-                    for fault in error.faults
-                ]
-                faults += (
-                    [f"{COLLECTIONS}: {len(more):,} files beyond {MOST_COLLECTIONS:,} are left out"] if more else []
-                )
-                by_name = {one.name: one for one in found if isinstance(one, Collection)}
+                by_name, faults = dict[str, Collection](), list[str]()
+                for name, (_, collection) in self._known.items():
+                    if isinstance(collection, Collection):
+                        by_name[name] = collection
+                    else:
+                        faults += (f"{collection.source}: {fault}" for fault in collection.faults)
+                if more := len(files) - len(self._known):
+                    faults.append(f"{COLLECTIONS}: {more:,} files beyond {MOST_COLLECTIONS:,} are left out")
                 self._latest = Collections(by_name, tuple(faults), state)
             return self._latest
 
@@ -235,16 +225,12 @@ class CollectionFiles:
             return SettingsError(f"{COLLECTIONS}/{name}.toml", [error.strerror or str(error)])
 
 
-def _files(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Yield name and state of each file of a collection, in order."""
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        names = sorted(
-            entry.name for entry in entries if entry.name.endswith(".toml") and not entry.name.startswith(".")
-        )
-        for name in names:
-            with suppress(FileNotFoundError):
-                status = (folder / name).stat()
-                yield name.removesuffix(".toml"), (status.st_ino, status.st_size, status.st_mtime_ns)
+def _files(folder: Path) -> dict[str, FileState]:
+    """Return the state of each file of a collection, by its name, in order."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        states = file_states(folder, ".toml")
+        return {state[0].removesuffix(".toml"): state for state in states if not state[0].startswith(".")}
+    return {}
 
 
 def _text_of(path: Path) -> str:
@@ -279,17 +265,17 @@ def read_picture(archive: Archive, name: str) -> tuple[bytes, str]:
         if not path.is_file():
             raise NotFound(f"{COLLECTIONS}/{name} is no file")
         content = file.read(LARGEST_PICTURE + 1)
-    return content, checked_picture(content, f"{COLLECTIONS}/{name}")
+    return content, _checked_kind(content, f"{COLLECTIONS}/{name}").mime_type
 
 
-def checked_picture(content: bytes, source: str) -> str:
-    """Return the type of a picture. Raises UsageError for what is too large or none."""
-    kinds = picture_type(content)
+def _checked_kind(content: bytes, source: str) -> PictureKind:
+    """Return the kind of a picture. Raises UsageError for what is too large or none."""
+    kind = picture_type(content)
     if len(content) > LARGEST_PICTURE:
         raise UsageError(f"{source} has more than {LARGEST_PICTURE:,} bytes")
-    if kinds is None:
+    if kind is None:
         raise UsageError(f"{source} is no picture: PNG, JPEG, WebP and SVG are shown")
-    return kinds[0]
+    return kind
 
 
 def faults_of(archive: Archive) -> list[str]:
@@ -350,42 +336,21 @@ def write_collection(
         before = "" if is_new else _text_of(path)
         values = dict(change(tomllib.loads(before)))
         if picture is not None:
-            kinds = picture_type(picture)
-            checked_picture(picture, "the file")
-            values["picture"] = f"{name}.{kinds[1] if kinds else ''}"
+            values["picture"] = f"{name}.{_checked_kind(picture, 'the file').ending}"
         text = _edited(before, str(path), values, removed)
         parse_collection(name, text)
-        if not path.parent.is_dir():
-            path.parent.mkdir()
-            sync_folder(path.parent.parent)
         if picture is not None:
-            replace_file(archive.collections / values["picture"], picture)
-        replace_file(path, text.encode())
+            write_into_folder(archive.collections / values["picture"], picture)
+        write_into_folder(path, text.encode())
     return path
 
 
 def _edited(before: str, source: str, values: Mapping[str, Any], removed: Iterable[str]) -> str:
     """Return the text of a file with keys set and others removed; comments and order stay."""
-    document: Any = settings_files.parsed(before, source)
-    for key in removed:
-        table, name = _inner(document, key)
-        if name not in table:
-            raise UsageError(f"{COLLECTIONS}/{Path(source).name} does not say {key}")
-        del table[name]
-    for key, value in sorted(values.items(), key=lambda pair: "." in pair[0]):
-        table, name = _inner(document, key)
-        table[name] = in_lines(value)
-    text: str = document.as_string()
-    return text
-
-
-def _inner(document: Any, key: str) -> tuple[Any, str]:
-    head, dot, tail = key.partition(".")
-    if not dot:
-        return document, key
-    if head not in document:
-        document[head] = {}
-    return document[head], tail
+    document = settings_files.parsed(before, source)
+    values = {key: in_lines(value) for key, value in values.items()}
+    settings_files.change_keys(document, values, removed, f"{COLLECTIONS}/{Path(source).name}")
+    return document.as_string()
 
 
 def remove_collection(archive: Archive, name: str) -> list[Path]:

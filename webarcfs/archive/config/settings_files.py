@@ -27,6 +27,7 @@ from webarcfs.archive.config.settings import (
     DeskSettings,
     IndexSettings,
     MountSettings,
+    NotifySettings,
     PageResources,
     Profile,
     Publication,
@@ -102,6 +103,14 @@ def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
         file.write(content)
 
 
+def write_into_folder(path: Path, content: bytes) -> None:
+    """Replace a file as `replace_file` does, in a folder that is made if it is missing. Raises OSError."""
+    if not path.parent.is_dir():
+        path.parent.mkdir()
+        sync_folder(path.parent.parent)
+    replace_file(path, content)
+
+
 # == settings file ====================================================================================================
 
 
@@ -175,6 +184,7 @@ def parse(
         describe=describe,
         backup=read_table(BackupSettings, tables.pop("backup", {}), "backup", faults),
         browser=read_table(BrowserSettings, tables.pop("browser", {}), "browser", faults),
+        notify=read_table(NotifySettings, tables.pop("notify", {}), "notify", faults),
         readers=read_table(ReadersSettings, tables.pop("readers", {}), "readers", faults),
         desk=read_table(DeskSettings, tables.pop("desk", {}), "desk", faults),
         profiles=profiles,
@@ -433,9 +443,7 @@ def new_text(archive: Archive, name: str, values: Mapping[str, Any]) -> str:
     if file_of(archive, name).exists() or any(publication.name == name for publication in settings.publications):
         raise UsageError(f"there is a publication {name} already; `webarc-agent publication edit {name}` changes it")
     table: dict[str, Any] = {"name": name}
-    for key, value in sorted(values.items(), key=lambda setting: "." in setting[0]):  # tables come last
-        inner, name_ = _inner(table, key)
-        inner[name_] = value
+    change_keys(table, values, (), f"{PUBLICATIONS}/{name}.toml")
     text = text_of({"publication": [table]})
     with_text(archive, name, text)
     return text
@@ -451,16 +459,10 @@ def edited_text(archive: Archive, name: str, values: Mapping[str, Any], removed:
     table: Any = next(iter(_listed(document)), None)
     if table is None:
         raise SettingsError(str(path), [_NOT_LISTED])
-    for key in removed:
-        inner, name_ = _inner(table, key)
-        if name_ not in inner:
-            raise UsageError(f"{PUBLICATIONS}/{path.name} does not say {key}")
-        del inner[name_]
+    source = f"{PUBLICATIONS}/{path.name}"
+    change_keys(table, {}, removed, source)
     new = {key: value for key, value in values.items() if key not in table and "." not in key}
-    for key, value in values.items():
-        if key not in new:
-            inner, name_ = _inner(table, key)
-            inner[name_] = value
+    change_keys(table, {key: value for key, value in values.items() if key not in new}, (), source)
     text = _with_keys(document.as_string(), new)
     with_text(archive, name, text)
     return text
@@ -505,13 +507,30 @@ def _is_table(value: Any) -> bool:
     )
 
 
-def _inner(table: Any, key: str) -> tuple[Any, str]:
-    """Return the table that a key is in, and its name there: `describe.project` is in the table `describe`."""
+def change_keys(table: Any, values: Mapping[str, Any], removed: Iterable[str], source: str) -> None:
+    """Remove keys from a table, and set others: `describe.project` is a key of its table `describe`.
+
+    Raises UsageError for a key that `source` does not say, and for one of what is no table.
+    """
+    for key in removed:
+        inner, name = _inner(table, key, source)
+        if name not in inner:
+            raise UsageError(f"{source} does not say {key}")
+        del inner[name]
+    for key, value in sorted(values.items(), key=lambda setting: "." in setting[0]):  # tables come last
+        inner, name = _inner(table, key, source)
+        inner[name] = value
+
+
+def _inner(table: Any, key: str, source: str) -> tuple[Any, str]:
+    """Return the table that a key is in, and its name there. Raises UsageError."""
     head, dot, tail = key.partition(".")
     if not dot:
         return table, key
     if head not in table:
         table[head] = {}
+    if not isinstance(table[head], Mapping):
+        raise UsageError(f"{source}: {head} is no table, so it has no {key}")
     return table[head], tail
 
 
@@ -536,11 +555,7 @@ def write_publication(archive: Archive, name: str, make: Callable[[], str]) -> P
     """Write the file of a publication with the text that `make` returns, under the lock of the settings; durable."""
     path = file_of(archive, name)
     with locks.exclusive(archive.settings_lock):
-        text = make()
-        if not path.parent.is_dir():
-            path.parent.mkdir()
-            sync_folder(path.parent.parent)
-        replace_file(path, text.encode())
+        write_into_folder(path, make().encode())
     return path
 
 

@@ -27,6 +27,7 @@ from webarcfs.archive.git.repository import FORMS, Repository
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.picture_kinds import PICTURE_KINDS, picture_kind
 from webarcfs.archive.system.files import blob_id
 
 REF: Final = f"{FORMS}rendered"
@@ -43,12 +44,6 @@ LONGEST_DESCRIPTION: Final = 1 << 16
 CRAWLED: Final = "browser"
 #: What a picture of the window is taken from; an import may have one of the whole page, or a small one.
 OF_WINDOW: Final = frozenset({CRAWLED, "urn:view"})
-#: The first bytes of a kind of picture → the end of its file's name, and its MIME type.
-_PICTURES: Final[tuple[tuple[re.Pattern[bytes], str, str], ...]] = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "png", "image/png"),
-    (re.compile(rb"\xff\xd8\xff"), "jpg", "image/jpeg"),
-    (re.compile(rb"(?s:RIFF.{4}WEBP)"), "webp", "image/webp"),
-)
 _PICTURE: Final = re.compile(r"rendered\.(?:png|jpg|webp)")
 
 
@@ -96,14 +91,9 @@ class RenderedForm:
             files[TEXT] = self.text
         if self.html:
             files[HTML] = self.html
-        if ending := picture_ending(self.picture):
-            files[f"rendered.{ending}"] = self.picture
+        if kind := picture_kind(self.picture):
+            files[f"rendered.{kind.ending}"] = self.picture
         return files
-
-
-def picture_ending(start: bytes) -> str:
-    """Return the end of the name of a picture, by its first bytes; empty for what is no PNG, JPEG or WebP."""
-    return next((ending for pattern, ending, _ in _PICTURES if pattern.match(start)), "")
 
 
 def mime_type_of(name: str) -> str:
@@ -111,7 +101,7 @@ def mime_type_of(name: str) -> str:
     if name in (TEXT, HTML):
         return "text/plain" if name == TEXT else "text/html"
     ending = name.rpartition(".")[2]
-    return next((mime for _, picture_end, mime in _PICTURES if picture_end == ending), "application/json")
+    return next((kind.mime_type for kind in PICTURE_KINDS if kind.ending == ending), "application/json")
 
 
 def kind_of(name: str) -> str:

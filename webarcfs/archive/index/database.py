@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -41,7 +41,7 @@ from webarcfs.archive.model.url_lists import (
     Redirect,
     blocks_of,
     extent_of,
-    met_at,
+    meetings_of,
     met_in,
     unpacked,
 )
@@ -466,8 +466,7 @@ class CaptureIndex:
             key = domain, is_redirect, number // SIZE
             if last is None or last[0] != key:
                 last = key, self._block(*key)
-            meetings = ((seq, met_at(base, raw, number)) for seq, base, raw in last[1])
-            return [Meeting(seq, meeting) for seq, meeting in meetings if meeting is not None]
+            return [Meeting(seq, Met(time, spelling)) for seq, time, spelling in meetings_of(last[1], number)]
 
         return met
 
@@ -741,6 +740,23 @@ def count_versions(database: Path) -> dict[str, int]:
         return dict(connection.execute(sql("search/count_versions")).fetchall())
 
 
+class SpanCounts:
+    """How many versions the snapshots of a domain have. A span has the first one, the first one behind, a number."""
+
+    def __init__(self, spans: Iterable[tuple[int, int, int]]) -> None:
+        changes: dict[int, int] = {}
+        for since, until, count in spans:
+            changes[since] = changes.get(since, 0) + count
+            changes[until] = changes.get(until, 0) - count
+        self._seqs = sorted(changes)
+        self._totals = list(accumulate(changes[seq] for seq in self._seqs))
+
+    def at(self, seq: int) -> int:
+        """Return the number of a snapshot."""
+        place = bisect_right(self._seqs, seq)
+        return self._totals[place - 1] if place else 0
+
+
 @dataclass(frozen=True, slots=True)
 class CaptureFacts:
     """What the crawl of a snapshot captured of documents: the first and the last time, in seconds since 1970.
@@ -760,24 +776,19 @@ def capture_facts(database: Path, domain: str, seqs: Iterable[int]) -> dict[int,
     wanted = sorted(seqs)
     values = {"domain": domain, "seqs": json.dumps(wanted)}
     with reading(database) as connection:
-        sizes = connection.execute(sql("search/tree_sizes"), {"domain": domain}).fetchall()
+        sizes = SpanCounts(connection.execute(sql("search/tree_sizes"), {"domain": domain}))
         stored = {seq: rest for seq, *rest in connection.execute(sql("search/stored"), values)}
     extents: dict[int, list[tuple[int, int, int]]] = {}
     for seq, block in _met_blocks(database, domain, wanted):
         extents.setdefault(seq, []).append(extent_of(block))
-    begins, ends = ([*sorted((row[at], row[2]) for row in sizes)] for at in (0, 1))
     facts = {}
     for seq in wanted:
         count, *times = stored.get(seq, (0,))
         captured = [int(parse_time(time).timestamp()) for time in times]
         captured += [time for _, *both in extents.get(seq, ()) for time in both]
         met = sum(number for number, *_ in extents.get(seq, ()))
-        size = sum(number for begin, number in begins if begin <= seq) - sum(
-            number for end, number in ends if end <= seq
-        )
-        facts[seq] = CaptureFacts(
-            min(captured, default=seq), max(captured, default=seq), count, met, size - count - met
-        )  # fmt: skip
+        carried = sizes.at(seq) - count - met
+        facts[seq] = CaptureFacts(min(captured, default=seq), max(captured, default=seq), count, met, carried)
     return facts
 
 

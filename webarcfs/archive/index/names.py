@@ -7,18 +7,17 @@ number by its caller, in time by the connection, which waits for no writer.
 from __future__ import annotations
 
 import sqlite3
-from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from webarcfs.archive.config.directory import sql
-from webarcfs.archive.index.database import reading
+from webarcfs.archive.index.database import SpanCounts, reading
 from webarcfs.archive.index.sqlite_file import STEPS_BETWEEN_LOOKS
 from webarcfs.archive.model.errors import DatabaseDamaged
 
@@ -103,23 +102,10 @@ def tags_beginning(database: Path, text: str) -> list[str]:
         return [str(row[0]) for row in connection.execute(sql("names/beginning"), values)]
 
 
-class DocumentCounts:
-    """The number of pages that the snapshots of a host have, without error pages: what `webarc stat` counts."""
-
-    def __init__(self, database: Path, host: str) -> None:
-        with reading(database) as connection:
-            spans = connection.execute(sql("names/documents"), {"host": host}).fetchall()
-        changes: dict[int, int] = {}
-        for since, until, count in spans:
-            changes[since] = changes.get(since, 0) + count
-            changes[until] = changes.get(until, 0) - count
-        self._seqs = sorted(changes)
-        self._totals = list(accumulate(changes[seq] for seq in self._seqs))
-
-    def at(self, seq: int) -> int:
-        """Return the number of a snapshot."""
-        place = bisect_right(self._seqs, seq)
-        return self._totals[place - 1] if place else 0
+def count_documents(database: Path, host: str) -> SpanCounts:
+    """Return how many pages the snapshots of a host have, without error pages: what `webarc stat` counts."""
+    with reading(database) as connection:
+        return SpanCounts(connection.execute(sql("names/documents"), {"host": host}))
 
 
 # == words ============================================================================================================

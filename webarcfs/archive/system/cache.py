@@ -71,21 +71,29 @@ def identity(path: Path, folder: Path | None = None) -> tuple[object, ...]:
     own: tuple[object, ...] = ()
     with contextlib.suppress(OSError):
         own = (path.name, *_changes(path.stat()))
-    beside: list[tuple[object, ...]] = []
+    beside: list[FileState] = []
     if folder is not None:
         with contextlib.suppress(OSError):
-            opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:  # the desk asks this for each page, of hundreds of files: names in an open folder are found soonest
-                for name in sorted(os.listdir(opened)):  # noqa: PTH208
-                    if name.endswith(path.suffix):
-                        try:
-                            status = os.stat(name, dir_fd=opened)
-                        except OSError:
-                            continue
-                        beside.append((name, *_changes(status)))
-            finally:
-                os.close(opened)
+            beside = file_states(folder, path.suffix)
     return (own, *beside)
+
+
+#: Name, inode, size and time of the last change of a file.
+FileState = tuple[str, int, int, int]
+
+
+def file_states(folder: Path, suffix: str) -> list[FileState]:
+    """Return the state of each file in a folder whose name ends so, in order. Raises OSError for the folder."""
+    states: list[FileState] = []
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:  # servers ask this for each page, of hundreds of files: names in an open folder are found soonest
+        for name in sorted(os.listdir(opened)):  # noqa: PTH208
+            if name.endswith(suffix):
+                with contextlib.suppress(OSError):
+                    states.append((name, *_changes(os.stat(name, dir_fd=opened))))
+    finally:
+        os.close(opened)
+    return states
 
 
 def _changes(status: os.stat_result) -> tuple[int, int, int]:

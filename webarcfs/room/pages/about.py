@@ -5,7 +5,6 @@ All feeds of the room and of the desk have their elements from here (RFC 4287).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from email.utils import format_datetime
@@ -19,7 +18,7 @@ from webarcfs.access.reader_stores import RecordHead
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import format_time, utc
 from webarcfs.room.pages import lists
-from webarcfs.room.replay.headers import whole
+from webarcfs.room.replay.headers import entity_tag, whole
 from webarcfs.room.replay.replay_url import record_path
 from webarcfs.room.visit import Visit
 
@@ -167,17 +166,14 @@ def news(visit: Visit, _: Mapping[str, str]) -> Response:
     for head, row in zip(heads, lists.snapshot_rows(services, heads), strict=True):
         _entry(feed, base, head, row.title)
     gone = services.records.last_gone()
-    return answered(visit.request, feed, max([*changes, *([gone] if gone else [])], default=None), visit.caching)
-
-
-def answered(request: Request, feed: Element, modified: datetime | None, caching: str) -> Response:
-    """Return a feed, or 304 to a program that has it, by its tag or its date."""
+    modified = max([*changes, *([gone] if gone else [])], default=None)
     body = written(feed)
-    fields = [
-        ("Content-Type", KIND),
-        ("ETag", f'"{hashlib.sha256(body).hexdigest()[:32]}"'),
-        ("Cache-Control", caching),
-    ]
+    return answered(visit.request, body, entity_tag(body), modified, visit.caching)
+
+
+def answered(request: Request, body: bytes, tag: str, modified: datetime | None, caching: str) -> Response:
+    """Return the document of a feed, or 304 to a program that has it, by its tag or its date."""
+    fields = [("Content-Type", KIND), ("ETag", tag), ("Cache-Control", caching)]
     if modified is not None:
         fields.append(("Last-Modified", format_datetime(utc(modified), usegmt=True)))
     return whole(request, 200, body, fields)

@@ -15,7 +15,6 @@ replaces the query of its action, so all of it is in the path. A rule of the pub
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -423,7 +422,7 @@ def _rendered(visit: Visit, located: Located, capture: VisibleCapture) -> Respon
 def _etag(visit: Visit, located: Located, blob: str, modifier: Modifier, body: RewrittenBody) -> str:
     """Return the ETag of a rewritten body: another one for each thing that it is made of."""
     made_of = f"{blob} {located.seq} {modifier} {VERSION} {visit.token} {visit.origins.pages}"
-    return f'"{hashlib.sha256(made_of.encode() + body.digest).hexdigest()[:32]}"'
+    return headers.entity_tag(made_of.encode() + body.digest)
 
 
 def _is_download(capture: VisibleCapture, modifier: Modifier) -> bool:
@@ -470,7 +469,6 @@ def module(visit: Visit, asked: Replay) -> Response:
     scanned = _SCANNED.get(capture.blob, lambda: javascript.scan(source, goes_on=clocks.goes_on, is_module=True))
     place = module_scripts.ModulePlace(asked.digits, located.url)
     body = module_scripts.rewritten_module(source, scanned, place).encode()
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     fields: headers.Headers = [
         *headers.COMMON,
         *of_capture(visit, located, capture),
@@ -479,7 +477,7 @@ def module(visit: Visit, asked: Replay) -> Response:
         ("Content-Type", "text/javascript; charset=utf-8"),
         ("Content-Security-Policy", headers.POLICY_WITH_SCRIPTS),
         ("Connection-Allowlist", headers.connections(visit.origins.room)),
-        ("ETag", etag),
+        ("ETag", headers.entity_tag(body)),
     ]
     return headers.whole(visit.request, capture.status, body, fields)
 

@@ -137,16 +137,12 @@ def _pages_of(visit: Visit, url: str, year: int | None, total: int, *, is_narrow
     """Return the way through a list, and the part of it that is asked for."""
     # The query of the calendar's own path is that of the archived URL.
     asked = lists.page_of(visit) if visit.request.scope["path"] == _LIST else 1
-    last = max(-(-total // limits.CALENDAR_ROWS), 1)
-    page = min(asked, last)
-    begin, end = (page - 1) * limits.CALENDAR_ROWS, min(page * limits.CALENDAR_ROWS, total)
     changes = "1" if is_narrowed else None
 
     def to(number: int) -> str:
         return _list_path(url, year, changes=changes, page=number if number > 1 else None)
 
-    before, after = to(page - 1) if page > 1 else "", to(page + 1) if page < last else ""
-    return Pages(begin + 1 if total else 0, end, total, before, after), slice(begin, end)
+    return lists.way_through(asked, total, limits.CALENDAR_ROWS, to)
 
 
 def _folder_with_pages(visit: Visit, url: str) -> str:

@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
+from webarcfs.archive.model.errors import BadCondition, TooMany
+from webarcfs.room.pages.search_question import LONGEST, NARROWING, narrowed, searcher_of
 from webarcfs.room.theme.rendering import curve_texts
 from webarcfs.room.views import PageLink
 from webarcfs.room.visit import Visit
@@ -25,15 +26,10 @@ from webarcfs.search.curves import (
     PeriodLength,
     count_curves,
 )
-from webarcfs.search.query_language import AskedRole
 from webarcfs.web.language import msgid
 
-#: Longest search, in characters.
-_LONGEST = 2_000
 #: Fields for words that the form shows beside those that are filled.
 _BLANK = 2
-#: What narrows all curves alike, by the names of parameters, which are those of `/search`.
-NARROWING = ("site", "type", "language", "role", "publication", "errors")
 _STEPS = {PeriodLength.YEAR: msgid("by year"), PeriodLength.MONTH: msgid("by month")}
 
 #: The values of a page without curves.
@@ -62,7 +58,7 @@ def curve(visit: Visit, _: Mapping[str, str]) -> Response:
         "curve.html",
         words=tuple(words),
         inputs=(*words, *[""] * blank)[: max(MOST_CURVES, len(words))],
-        fields={name: visit.parameter(name) for name in ("by", "from", "to", *NARROWING) if visit.parameter(name)},
+        fields=visit.given(("by", "from", "to", *NARROWING)),
         has_index=services.has_search,
         **(_NO_CURVES | shown),
     )
@@ -70,8 +66,6 @@ def curve(visit: Visit, _: Mapping[str, str]) -> Response:
 
 def exported(visit: Visit, path_params: Mapping[str, str]) -> Response:
     """Return the curves as `csv` or `svg`. Raises BadCondition, TooMany, NotFound without words or an index."""
-    if not visit.services.has_search:
-        raise NotFound("this archive has no full-text index, so nothing can be searched")
     curves = _counted(visit, _words(visit))
     if path_params["kind"] == "svg":
         return visit.file(picture(curves, curve_texts(visit.language), is_file=True).encode(), "image/svg+xml")
@@ -84,30 +78,19 @@ def exported(visit: Visit, path_params: Mapping[str, str]) -> Response:
 
 def _words(visit: Visit) -> list[str]:
     """Return the searches of a request, in their order."""
-    return [words for value in visit.parameters().get("q", ()) if (words := value.strip()[:_LONGEST])]
+    return [words for value in visit.parameters().get("q", ()) if (words := value.strip()[:LONGEST])]
 
 
 def _counted(visit: Visit, words: Sequence[str]) -> Curves:
     """Return the curves that a request asks for. Raises BadCondition, TooMany, NotFound."""
-    from webarcfs.search.searching import SearchQuestion  # noqa: PLC0415 # of the extra `search`
-
-    role, by = visit.parameter("role"), visit.parameter("by")
-    question = SearchQuestion(
-        words="",
-        site=visit.parameter("site"),
-        type=visit.parameter("type"),
-        language=visit.parameter("language"),
-        publication=visit.parameter("publication"),
-        role=role if role in set(AskedRole) else "",
-        error_pages=visit.parameter("errors") == "1",
-    )
+    searcher, by = searcher_of(visit), visit.parameter("by")
     first, last = (Period.parse(text) if (text := visit.parameter(name)) else None for name in ("from", "to"))
     length = PeriodLength(by) if by in set(PeriodLength) else PeriodLength.YEAR
-    return count_curves(visit.services.searcher(), words, question, length, (first, last))
+    return count_curves(searcher, words, narrowed(visit), length, (first, last))
 
 
 def _shown(visit: Visit, curves: Curves) -> dict[str, Any]:
-    names = {name: visit.parameter(name) for name in NARROWING if visit.parameter(name)}
+    names = visit.given(NARROWING)
     return {
         "curves": curves,
         "rows": tuple(_row(point, curves, names) for point in curves.points),

@@ -5,7 +5,6 @@ Several pages share the row of a snapshot, and the way through a long list.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.url_lists import without_fragment
 from webarcfs.archive.model.urls import surt
 from webarcfs.content.text import HTML_TYPES
-from webarcfs.room.replay.headers import policy_of_bytes, whole
+from webarcfs.room.replay.headers import entity_tag, policy_of_bytes, whole
 from webarcfs.room.replay.replay_url import (
     Modifier,
     collection_path,
@@ -39,6 +38,7 @@ from webarcfs.room.replay.replay_url import (
 )
 from webarcfs.room.views import CollectionCard, PageLink, Pages, SnapshotRow
 from webarcfs.room.visit import Services, Visit
+from webarcfs.web.rendering import paragraphs
 
 # == rows =============================================================================================================
 
@@ -118,7 +118,7 @@ def _first_pages(services: Services, heads: Iterable[RecordHead]) -> dict[str, _
     )
     for record_id in roots:
         capture = captures.get(record_id)
-        if isinstance(capture, VisibleCapture):
+        if capture is not None:
             named[record_id] = roots[record_id] if capture.is_redirect else capture.url
         else:
             named[record_id] = root_of(services, _tag_of(asked[record_id], roots[record_id]))
@@ -263,12 +263,19 @@ def pages_of(visit: Visit, total: int, rows: int = ROWS, *, name: str = "page", 
 
     `place` is where the list is in its page, as a fragment of the URL.
     """
+
+    def to(page: int) -> str:
+        return visit.with_parameters(**{name: page if page > 1 else None}) + place
+
+    return way_through(page_in(visit.parameter(name)), total, rows, to)
+
+
+def way_through(page: int, total: int, rows: int, to: Callable[[int], str]) -> tuple[Pages, slice]:
+    """Return the way through a list, and the part of it that is on a page. `to` returns where another page is."""
     last_page = max(-(-total // rows), 1)
-    page = min(page_in(visit.parameter(name)), last_page)
-    begin = (page - 1) * rows
-    end = min(begin + rows, total)
-    before = visit.with_parameters(**{name: page - 1 if page > 2 else None}) + place if page > 1 else ""
-    after = visit.with_parameters(**{name: page + 1}) + place if page < last_page else ""
+    page = min(page, last_page)
+    begin, end = (page - 1) * rows, min(page * rows, total)
+    before, after = to(page - 1) if page > 1 else "", to(page + 1) if page < last_page else ""
     return Pages(begin + 1 if total else 0, end, total, before, after), slice(begin, end)
 
 
@@ -293,7 +300,7 @@ def home(visit: Visit, _: Mapping[str, str]) -> Response:
     services = visit.services
     groups = services.records.groups()
     query = " ".join(visit.parameter("q").split()[:MOST_WORDS])  # the page shows the words that count
-    chosen = {name: visit.parameter(name) for name in _FILTERS if visit.parameter(name)}
+    chosen = visit.given(_FILTERS)
     matching = [group for group in groups if _fits(group, chosen)]
     if query and matching:
         matching = services.records.groups(_selection(query, chosen))
@@ -309,14 +316,14 @@ def home(visit: Visit, _: Mapping[str, str]) -> Response:
             heads = services.records.listed(_selection(query, chosen), part, oldest=is_oldest)
         shown = snapshot_rows(services, heads)
     total = _total(groups)
+    is_first = not (query or chosen or visit.parameter("all") or page_of(visit) > 1)
+    collections_by_title = _by_title(visit) if is_first else []
     return visit.page(
         "home.html",
         query=query,
         fonds=() if as_list else _fonds(services, groups),
-        collections=[]
-        if query or chosen or visit.parameter("all") or page_of(visit) > 1
-        else list(_collections(visit)),
-        total_collections=len(services.collections().by_name),
+        collections=[_card(visit, visible) for visible in collections_by_title[:_FIRST_COLLECTIONS]],
+        total_collections=len(collections_by_title),
         rows=shown,
         pages=pages,
         filters=list(_choices(visit, matching if query else groups, chosen)) if total > 1 else (),
@@ -362,21 +369,23 @@ def _comparisons(services: Services, heads: Sequence[RecordHead]) -> Iterator[Si
 _FIRST_COLLECTIONS, _LEAD = 6, 280
 
 
-def collection_cards(visit: Visit) -> list[tuple[str, VisibleCollection]]:
-    """Return the collections that readers see, each with its title in the language of the visit, in order of these."""
-    visible = visit.services.collections().by_name.values()
-    titled = [(one.collection.title_in(visit.language), one) for one in visible]
-    return sorted(titled, key=lambda pair: (pair[0].casefold(), pair[1].collection.name))
+def _by_title(visit: Visit) -> list[VisibleCollection]:
+    """Return the collections that readers see, in order of their titles in the language of the visit."""
+
+    def title(visible: VisibleCollection) -> tuple[str, str]:
+        return visible.collection.title_in(visit.language).casefold(), visible.collection.name
+
+    return sorted(visit.services.collections().by_name.values(), key=title)
 
 
-def collection_card(visit: Visit, visible: VisibleCollection) -> CollectionCard:
+def _card(visit: Visit, visible: VisibleCollection) -> CollectionCard:
     """Return a collection as lists have it."""
     collection = visible.collection
-    paragraphs = collection.text_in(visit.language).replace("\r\n", "\n").strip().split("\n\n")
+    lead = next(iter(paragraphs(collection.text_in(visit.language))), "")
     return CollectionCard(
         href=collection_path(collection.name),
         title=collection.title_in(visit.language),
-        lead=short(paragraphs[0], _LEAD),
+        lead=short(lead, _LEAD),
         count=visible.count,
         first=visible.first,
         last=visible.last,
@@ -387,9 +396,9 @@ def collection_card(visit: Visit, visible: VisibleCollection) -> CollectionCard:
 
 def collections(visit: Visit, _: Mapping[str, str]) -> Response:
     """Show the collections that have something for readers, by their titles."""
-    titled = collection_cards(visit)
-    pages, part = pages_of(visit, len(titled))
-    return visit.page("collections.html", cards=[collection_card(visit, one) for _, one in titled[part]], pages=pages)
+    by_title = _by_title(visit)
+    pages, part = pages_of(visit, len(by_title))
+    return visit.page("collections.html", cards=[_card(visit, visible) for visible in by_title[part]], pages=pages)
 
 
 def collection(visit: Visit, path_params: Mapping[str, str]) -> Response:
@@ -399,7 +408,7 @@ def collection(visit: Visit, path_params: Mapping[str, str]) -> Response:
     heads = services.records.collected(visible.publications, visible.numbers, part)
     return visit.page(
         "collection.html",
-        card=collection_card(visit, visible),
+        card=_card(visit, visible),
         text=visible.collection.text_in(visit.language),
         publications=[PageLink(publication_path(name), name) for name in visible.publications[:MOST_NAMED]],
         more_publications=max(len(visible.publications) - MOST_NAMED, 0),
@@ -416,9 +425,8 @@ def collection_picture(visit: Visit, path_params: Mapping[str, str]) -> Response
         body, mime_type = read_picture(visit.services.archive, visible.collection.picture)
     except UsageError as error:
         raise NotFound(str(error)) from None
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     return whole(visit.request, 200, body, [
-        ("Content-Type", mime_type), ("ETag", etag), ("Cache-Control", visit.caching),
+        ("Content-Type", mime_type), ("ETag", entity_tag(body)), ("Cache-Control", visit.caching),
         ("Content-Security-Policy", policy_of_bytes()),
     ])  # fmt: skip
 
@@ -430,17 +438,11 @@ def _collection_of(visit: Visit, name: str) -> VisibleCollection:
     return visible
 
 
-def _collections(visit: Visit) -> Iterator[CollectionCard]:
-    """Yield the collections that the first page names."""
-    for _, visible in collection_cards(visit)[:_FIRST_COLLECTIONS]:
-        yield collection_card(visit, visible)
-
-
 def links_to_collections(visit: Visit, publication: str, number: int = 0) -> list[PageLink]:
     """Return links to the collections that a publication or a crawl belongs to."""
     return [
-        PageLink(collection_path(one.collection.name), one.collection.title_in(visit.language))
-        for one in visit.services.collections().of(publication, number)[:MOST_NAMED]
+        PageLink(collection_path(visible.collection.name), visible.collection.title_in(visit.language))
+        for visible in visit.services.collections().of(publication, number)[:MOST_NAMED]
     ]
 
 

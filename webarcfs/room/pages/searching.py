@@ -6,33 +6,33 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from starlette.responses import Response
 
-from webarcfs.archive.model.errors import BadCondition, Damaged, NotFound, TooMany
-from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_moment, parse_time
+from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
+from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_time
 from webarcfs.room.pages import curves, finding, lists
+from webarcfs.room.pages.search_question import LONGEST, NARROWING, STATES, question_of, searcher_of
+from webarcfs.room.replay import memento
 from webarcfs.room.replay.replay_url import calendar_path, record_path
-from webarcfs.room.views import Marked, PageLink, SnapshotRow
+from webarcfs.room.views import Change, Marked, PageLink, SnapshotRow
 from webarcfs.room.visit import Services, Visit
 from webarcfs.search.query_language import (
     All,
-    AskedRole,
     Expression,
     ParsedSearch,
     Words,
-    parse_span,
     parse_whole_search,
 )
 from webarcfs.search.query_language import Any as AnyOf
 from webarcfs.search.words import KINDS
-from webarcfs.web.language import name_of_language
+from webarcfs.web import language as languages
+from webarcfs.web.language import msgid, name_of_language, translate
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
@@ -44,8 +44,6 @@ HITS, _GROUPS, _TABLE = 20, 10, 1_000
 _COLLECTIONS = 5
 #: A facet: its name in the URL, its label (a msgid), and its values with their counts.
 Facet = tuple[str, str, list[tuple[PageLink, int]]]
-#: Longest search, in characters.
-_LONGEST = 2_000
 #: Publications that a form offers: more than the first number are typed, and the second number of them suggested.
 _CHOSEN, _SUGGESTED = 30, 200
 _FIELDS = (
@@ -66,8 +64,6 @@ _FIELDS = (
     "group",
     "errors",
 )
-#: What says of which states of the archive a search is: at most one of them holds.
-_STATES = ("during", "at", "present", "past", "record")
 #: Facet of the index → its parameter and its label (a msgid).
 _FACETS = {
     "year": ("during", "Captured in"),
@@ -77,6 +73,19 @@ _FACETS = {
     "publication": ("publication", "Publication"),
     "role": ("role", "Pages and resources"),
 }
+_AT_PRESENT, _NONE_AT_PRESENT = msgid("%(count)s at present"), msgid("none at present")
+_IN_PAST = msgid("%(count)s only in earlier versions")
+#: Since when a hit has the words, on which day it had them, from when to when; the same of a search without words.
+_SPANS = (
+    msgid("Has the words since %(first)s"),
+    msgid("Had the words on %(first)s"),
+    msgid("Had the words from %(first)s to %(last)s"),
+)
+_SPANS_OF_CONDITIONS = (
+    msgid("Fits since %(first)s"),
+    msgid("Fitted on %(first)s"),
+    msgid("Fitted from %(first)s to %(last)s"),
+)
 _SORTS = {"": "by relevance", "date": "newest first", "oldest": "oldest first", "url": "by URL"}
 #: Languages that the form offers: those of which most archives have pages. Others are codes in the URL.
 _LANGUAGES = (
@@ -85,36 +94,12 @@ _LANGUAGES = (
 )  # fmt: skip
 
 
-# == times as people type them, pure ==================================================================================
-
-
-_DAY_FIRST = re.compile(r"(?:(\d{1,2})\. ?)?(\d{1,2})[./] ?(\d{4})", re.ASCII)
-_BETWEEN = re.compile(
-    r"\s*(?:\.{2,}|[\u2010-\u2015\u2026])\s*|\s+(?:to|until|bis)\s+|(?<=\d{4})\s*-\s*(?=\d{4}\s*$)",
-    re.IGNORECASE | re.ASCII,
-)
-
-
-def time_in(text: str) -> str:
-    """Return a year, a month or a day as searches have it: `2024-03` for `3/2024`, `2024-03-31` for `31.3.2024`."""
-    match = _DAY_FIRST.fullmatch(text.strip())
-    if match is None:
-        return text.strip()
-    day, month, year = match.groups()
-    return f"{year}-{int(month):02}" + (f"-{int(day):02}" if day else "")
-
-
-def span_in(text: str) -> str:
-    """Return a span of time as searches have it: `2019..2021` for `2019-2021`, `2019 – 2021` or `2019 to 2021`."""
-    return "..".join(map(time_in, _BETWEEN.split(text.strip(), maxsplit=1)))
-
-
 # == the page =========================================================================================================
 
 
 #: The values of a search without hits.
 _NO_HITS: dict[str, Any] = {
-    "fault": "", "total": 0, "in_present": None, "is_exact": True, "is_of_the_past": False, "hits": (), "groups": (),
+    "fault": "", "total": 0, "shares": (), "is_exact": True, "is_of_the_past": False, "hits": (), "groups": (),
     "facets": (), "pages": None, "curve": None, "either": None, "suggestion": None, "states": (), "as_it_was": None,
     "sorts": (), "groupings": (), "exports": (), "missing": 0,
 }  # fmt: skip
@@ -126,8 +111,8 @@ def search(visit: Visit, _: Mapping[str, str]) -> Response:
     `address` is the address that the words spell, if they do; it leads to its versions.
     """
     services = visit.services
-    words = visit.parameter("q")[:_LONGEST]
-    fields = {name: visit.parameter(name) for name in _FIELDS if visit.parameter(name)}
+    words = visit.parameter("q")[:LONGEST]
+    fields = visit.given(_FIELDS)
     hits: dict[str, Any] = {}
     if words and services.has_search:
         try:
@@ -161,9 +146,9 @@ def _either(visit: Visit, words: str) -> PageLink | None:
 
 def _curve(visit: Visit, words: str, parsed: ParsedSearch) -> PageLink | None:
     """Return the curve of the words; None where they, or a choice, mean certain states alone."""
-    if _says_states(parsed) or any(visit.parameter(name) for name in ("record", "collection")):
+    if parsed.says_states or visit.given(("record", "collection")):
         return None
-    return PageLink(curves.address([words], **{name: visit.parameter(name) for name in curves.NARROWING}), "")
+    return PageLink(curves.address([words], **visit.given(NARROWING)), "")
 
 
 def _record(visit: Visit, name: str) -> tuple[SnapshotRow, PageLink] | None:
@@ -172,7 +157,7 @@ def _record(visit: Visit, name: str) -> tuple[SnapshotRow, PageLink] | None:
     head = visit.services.records.head(record_id) if record_id else None
     if head is None:
         return None
-    changes: dict[str, str | None] = dict.fromkeys((*_STATES, "page", "from"))
+    changes: dict[str, str | None] = dict.fromkeys((*STATES, "page", "from"))
     if name == "from":
         changes["record"] = record_id
     return lists.snapshot_row(visit.services, head), PageLink(visit.with_parameters(**changes), "")
@@ -194,118 +179,101 @@ def _languages(of_page: str, chosen: str) -> list[tuple[str, str]]:
 
 def _answered(visit: Visit, words: str) -> dict[str, Any]:
     parsed = parse_whole_search(words)  # so that a fault is marked at its place in what was typed
-    services, question = visit.services, question_of(visit)
-    searcher = services.searcher()
-    if visit.parameter("group") == "snapshot" and question.at is None:
-        number = lists.page_of(visit)
-        asked = replace(question, limit=_GROUPS + 1, offset=(number - 1) * _GROUPS)
-        groups = searcher.by_snapshot(asked)
-        answer = searcher.ask(replace(question, limit=1))
-        pages, _ = lists.pages_of(visit, (number - 1) * _GROUPS + len(groups), _GROUPS)
-        return {
-            "total": answer.total,
-            "in_present": answer.in_present,
-            "is_exact": answer.is_exact,
-            "groups": [_group(visit, group, parsed) for group in groups[:_GROUPS]],
-            "pages": pages,
-            "states": () if _says_states(parsed) else _states(visit, question),
-            "groupings": _groupings(visit),
-            "curve": _curve(visit, words, parsed),
-            "missing": answer.missing,
-        }
-    offset = (lists.page_of(visit) - 1) * HITS
-    answer = searcher.ask(replace(question, limit=HITS, offset=offset))
+    services, searcher, question = visit.services, visit.services.searcher(), question_of(visit)
+    is_grouped = visit.parameter("group") == "snapshot" and question.at is None
+    offset = 0 if is_grouped else (lists.page_of(visit) - 1) * HITS
+    question = replace(question, limit=1 if is_grouped else HITS, offset=offset)
+    answer = searcher.ask(question)
     is_of_the_past = not answer.total and question.present
     if is_of_the_past:  # what the present does not have, the past may have
         question = replace(question, present=False)
-        answer = searcher.ask(replace(question, limit=HITS, offset=offset))
-    pages, _ = lists.pages_of(visit, answer.total, HITS)
-    suggestion = None
-    if answer.suggestion:
-        suggestion = PageLink(visit.with_parameters(q=answer.suggestion, page=None), answer.suggestion)
-    taken = {"present": None} if is_of_the_past else {}
-    return {
+        answer = searcher.ask(question)
+    states = () if parsed.says_states else _states(visit, question)
+    values: dict[str, Any] = {
         "total": answer.total,
-        "in_present": answer.in_present,
         "is_exact": answer.is_exact,
         "is_of_the_past": is_of_the_past and answer.total > 0,
+        "missing": answer.missing,
+        "states": states,
+        "groupings": () if question.at is not None else _groupings(visit),
+    }
+    if not answer.total:
+        words_instead = answer.suggestion
+        return values | {
+            "suggestion": PageLink(visit.with_parameters(q=words_instead, page=None), words_instead)
+            if words_instead
+            else None,
+            "either": _either(visit, words),
+            "as_it_was": _as_it_was(visit, question),
+        }
+    values["curve"] = _curve(visit, words, parsed)
+    if answer.in_present is not None and not is_of_the_past:
+        values["shares"] = _shares(visit, question, answer.total, answer.in_present, states)
+    if is_grouped:
+        return values | _grouped(visit, question, parsed)
+    taken = {"present": None} if is_of_the_past else {}
+    return values | {
         "hits": [_hit(services, hit, parsed) for hit in answer.hits],
-        "facets": _all_facets(visit, searcher, question, parsed) if answer.total else (),
-        "pages": pages,
-        "suggestion": suggestion,
-        "states": () if _says_states(parsed) else _states(visit, question),
-        "curve": _curve(visit, words, parsed) if answer.total else None,
-        "either": None if answer.total else _either(visit, words),
-        "as_it_was": _as_it_was(visit, question) if not answer.total else None,
+        "facets": _all_facets(visit, searcher, question, parsed),
+        "pages": lists.pages_of(visit, answer.total, HITS)[0],
         "sorts": [
             PageLink(visit.with_parameters(sort=name, page=None), label, visit.parameter("sort") == name)
             for name, label in _SORTS.items()
         ],
-        "groupings": () if question.at is not None else _groupings(visit),
         "exports": [
             PageLink(visit.with_parameters(f"/search.{kind}", page=None, group=None, **taken), kind.upper())
             for kind in ("csv", "json")
         ],
-        "missing": answer.missing,
     }
 
 
-def question_of(visit: Visit) -> SearchQuestion:
-    """Return the question of a request. A time takes the place of the present, and a state that of a record.
+def _grouped(visit: Visit, question: SearchQuestion, parsed: ParsedSearch) -> dict[str, Any]:
+    """Return the hits by snapshot: a page of groups, and the way to more of them."""
+    offset = (lists.page_of(visit) - 1) * _GROUPS
+    groups = visit.services.searcher().by_snapshot(replace(question, limit=_GROUPS + 1, offset=offset))
+    return {
+        "groups": [_group(visit, group, parsed) for group in groups[:_GROUPS]],
+        "pages": lists.pages_of(visit, offset + len(groups), _GROUPS)[0],
+    }
 
-    Raises BadCondition, NotFound.
+
+def _shares(
+    visit: Visit, question: SearchQuestion, total: int, in_present: int, states: Sequence[PageLink]
+) -> list[PageLink]:
+    """Return how many of the hits are at present, and how many in earlier versions alone.
+
+    Each leads to the search of these, unless the question is of certain states itself, or all hits are of one kind.
     """
-    from webarcfs.search.searching import HitOrder, SearchQuestion  # noqa: PLC0415 # of the extra `search`
-
-    sort, role = visit.parameter("sort"), visit.parameter("role")
-    at, during = _at(visit.parameter("at")), span_in(visit.parameter("during"))
-    record_id = visit.parameter("record")
-    return SearchQuestion(
-        words=visit.parameter("q")[:_LONGEST],
-        at=at,
-        record=record_id if at is None else "",
-        past=visit.parameter("past") == "1" and at is None and visit.parameter("present") != "1",
-        present=visit.parameter("present") == "1" and at is None and not during and not record_id,
-        during=during,
-        site=visit.parameter("site"),
-        after=time_in(visit.parameter("after")),
-        before=time_in(visit.parameter("before")),
-        publication=visit.parameter("publication"),
-        collection=visit.parameter("collection"),
-        type=visit.parameter("type"),
-        language=visit.parameter("language"),
-        role=role if role in set(AskedRole) else "",
-        error_pages=visit.parameter("errors") == "1",
-        sort=HitOrder(sort) if sort in set(HitOrder) else HitOrder.RELEVANCE,
-    )
-
-
-def _at(text: str) -> CommitTag | datetime | None:
-    """Return the snapshot or the time that a text means: the end of a year, a month or a day."""
-    if not text:
-        return None
-    try:
-        return parse_moment(text)
-    except Damaged:
-        pass
-    try:
-        return from_epoch(parse_span(time_in(text))[1] - 1)
-    except BadCondition:
-        raise BadCondition(f"{text!r} is no time and no snapshot") from None
+    language, past = visit.language, max(total - in_present, 0)
+    if not in_present:
+        at_present = translate(_NONE_AT_PRESENT, language)
+    else:
+        at_present = translate(_AT_PRESENT, language) % {"count": languages.number(in_present, language)}
+    in_past = translate(_IN_PAST, language) % {"count": languages.number(past, language)}
+    leads = bool(states and in_present and not question.record)
+    return [
+        PageLink(states[1].href if leads and not question.during else "", at_present),
+        PageLink(states[2].href if leads and past else "", in_past),
+    ]
 
 
 def _hit(services: Services, hit: Hit, parsed: ParsedSearch) -> SimpleNamespace:
     """Return a hit: the span in which its URL has the words, and what became of it since.
 
-    `calendar` has all versions of its URL. It `has_words` at present, or is at least `present`. `is_of_words`: the
-    search has words, and not conditions alone.
+    `calendar` has all versions of its URL. `span` says from when to when it has the words, or fits the conditions of a
+    search without any. `since` is what became of the page after that; None where it still has them.
     """
     tag = CommitTag.parse(hit.commitTag)
     facts = services.gate.facts(tag.domain)
-    record_id = facts.records.get(int(tag.crawl_time.timestamp()))
-    head = None if record_id is None else services.records.head(record_id)
+    head = memento.record_of(services, tag.domain, int(tag.crawl_time.timestamp()))
     newest = {from_epoch(snapshot.seq) for snapshot in facts.newest_at(len(facts.shown) - 1)}
     words_from, words_to = parse_time(hit.wordsFrom), parse_time(hit.wordsTo)
+    since_when, on_a_day, between = _SPANS if _has_words(parsed.expression) else _SPANS_OF_CONDITIONS
+    if words_to in newest:
+        span, since = since_when, None
+    else:
+        span = on_a_day if words_from.date() == words_to.date() else between
+        since = Change.CHANGED if parse_time(hit.last) in newest else Change.GONE
     return SimpleNamespace(
         href=lists.frame_of(tag, hit.url),
         calendar=calendar_path(hit.url),
@@ -315,13 +283,12 @@ def _hit(services: Services, hit: Hit, parsed: ParsedSearch) -> SimpleNamespace:
         mime_type=hit.mimeType,
         language=hit.language,
         size=hit.size,
+        span=span,
         words_from=words_from,
         words_to=words_to,
         versions=hit.versions,
         of_versions=hit.ofVersions,
-        has_words=words_to in newest,
-        is_present=parse_time(hit.last) in newest,
-        is_of_words=_has_words(parsed.expression),
+        since=since,
         snippet=Marked(hit.snippet.text, hit.snippet.marks),
         signature="" if head is None else head.signature,
         project="" if head is None else head.project,
@@ -342,8 +309,7 @@ def _has_words(expression: Expression) -> bool:
 def _group(visit: Visit, group: SnapshotHits, parsed: ParsedSearch) -> SimpleNamespace:
     """Return the hits of one snapshot: how many, the first of them, and where all are."""
     services, tag = visit.services, CommitTag.parse(group.commitTag)
-    record_id = services.gate.facts(tag.domain).records.get(int(tag.crawl_time.timestamp()))
-    head = None if record_id is None else services.records.head(record_id)
+    head = memento.record_of(services, tag.domain, int(tag.crawl_time.timestamp()))
     return SimpleNamespace(
         anchor=re.sub(r"[^A-Za-z0-9]", "-", group.commitTag),
         title=tag.domain if head is None or not head.title else head.title,
@@ -357,17 +323,13 @@ def _group(visit: Visit, group: SnapshotHits, parsed: ParsedSearch) -> SimpleNam
 
 def _in_state(visit: Visit, **changes: str | None) -> str:
     """Return the search with other states of the archive than now, and with other changes."""
-    return visit.with_parameters("", **(dict.fromkeys((*_STATES, "page")) | changes))
+    return visit.with_parameters("", **(dict.fromkeys((*STATES, "page")) | changes))
 
 
 def _as_it_was(visit: Visit, question: SearchQuestion) -> PageLink | None:
     """Return the search of the state at the end of the span of time that was asked; None where none was."""
     end = question.during.rpartition("..")[2]
     return PageLink(_in_state(visit, at=end), end) if end else None
-
-
-def _says_states(parsed: ParsedSearch) -> bool:
-    return parsed.is_present or parsed.at is not None or parsed.during is not None
 
 
 def _states(visit: Visit, question: SearchQuestion) -> tuple[PageLink, ...]:
@@ -418,9 +380,9 @@ def _facets(visit: Visit, counts: dict[str, list[tuple[str, int]]], parsed: Pars
         for value, count in counts.get(name, ()):
             here = value == chosen
             changed = None if here else value
-            if parameter in _STATES and _says_states(parsed):
+            if parameter in STATES and parsed.says_states:
                 href = ""
-            elif parameter in _STATES:
+            elif parameter in STATES:
                 href = _in_state(visit, **{parameter: changed})
             else:
                 href = visit.with_parameters("", page=None, **{parameter: changed})
@@ -437,10 +399,8 @@ def exported(visit: Visit, path_params: Mapping[str, str]) -> Response:
 
     Raises BadCondition, NotFound (also where the archive has no full-text index), Busy.
     """
-    if not visit.services.has_search:
-        raise NotFound("this archive has no full-text index, so nothing can be searched")
-    question = replace(question_of(visit), limit=_TABLE)
-    answer = visit.services.searcher().ask(question)
+    searcher = searcher_of(visit)
+    answer = searcher.ask(replace(question_of(visit), limit=_TABLE))
     rows = [
         asdict(hit)
         | {

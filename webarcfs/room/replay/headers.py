@@ -9,6 +9,7 @@ Conditions and ranges (RFC 9110 sections 13 and 14) are answered without a large
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -195,6 +196,11 @@ def partly(
     if length <= _SMALL:
         return with_fields(Response(b"".join(pieces(wanted.start, wanted.end)), status), fields)
     return with_fields(StreamedAnswer(streamed(pieces(wanted.start, wanted.end)), status), fields)
+
+
+def entity_tag(content: bytes) -> str:
+    """Return the tag of a body (RFC 9110 section 8.8.3): of its bytes, or of what it is made of."""
+    return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
 
 
 def with_fields(answer: Response, fields: Fields) -> Response:

@@ -11,14 +11,14 @@ import calendar
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from markupsafe import Markup
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.room.views import CalendarEntry, Change, Slice, SnapshotRow
-from webarcfs.search.curve_picture import CurveTexts, picture, sign
+from webarcfs.search.curve_picture import CURVE_STYLE, CurveTexts, picture, sign
 from webarcfs.search.curves import Curves, decimals
 from webarcfs.web import language as languages
 from webarcfs.web.rendering import PageRenderer, link_to
@@ -109,8 +109,9 @@ def _columns(bars: Sequence[Bar], title: str, key: str) -> Markup:
 # -- the calendar of a URL ---------------------------------------------------------------------------------------------
 
 
+@cache
 def mark(change: str) -> Markup:
-    """Return the mark of a change, for where its name is beside it."""
+    """Return the mark of a change, for where its name is beside it. Each row of a list has one."""
     return Markup('<svg class="sign" viewBox="0 0 20 20" width="16" height="16" aria-hidden="true">{}</svg>').format(
         _mark(Change(change), 10, 10, 7)
     )
@@ -217,8 +218,7 @@ def _linked(
 
 
 def _mark(change: Change, x: float, y: float, radius: float) -> Markup:
-    """Return a mark: a disc is new, a diamond changed, a ring the same, a crossed square gone, a
-    ring with a bar not shown."""
+    """Return a mark: a disc is new, a diamond changed, a ring the same, a crossed square gone, a barred ring hidden."""
     if change is Change.NEW:
         shape = Markup('<circle cx="{:g}" cy="{:g}" r="{:g}"/>').format(x, y, radius)
     elif change is Change.CHANGED:
@@ -297,7 +297,7 @@ class Look(PageRenderer):
     """Renders the pages of the room, and has its files. Any thread may use it."""
 
     def __init__(self, archive: Archive | None = None) -> None:
-        super().__init__(Path(__file__).parent, archive, _pictures)
+        super().__init__(Path(__file__).parent, archive, _pictures, files={"curves.css": CURVE_STYLE.encode()})
 
 
 def _pictures(language: str) -> dict[str, object]:
