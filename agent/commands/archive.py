@@ -33,6 +33,7 @@ from agent.maintenance import backups, maintenance, verification
 from agent.maintenance.backups import is_backup
 from webarcfs.access import access_rules
 from webarcfs.archive.additions.waiting_additions import count_waiting, say_waiting
+from webarcfs.archive.catalogue import people
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.settings_sample import sample_settings
 from webarcfs.archive.history import sequence
@@ -84,11 +85,11 @@ def upgrade(archive: str | None) -> None:
     if kept:
         what = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings_files.OLD_DEFAULTS.items())
         click.echo(f"{', '.join(kept)}: crawled as before; what held is written into their settings now ({what})")
-    count = access_rules.load(opened_archive).count_without_public_text()
+    count = access_rules.move_reasons(opened_archive, people.login_name() or "webarcfs")
     if count:
         click.echo(
-            f"access.aclj: the reasons of {count} rules are for staff now; readers of these pages are told nothing "
-            "but that they are withheld, unless a rule has a public_text"
+            f"access.aclj: the reasons of {count} rules are for staff alone now, in access-reasons.json; readers of "
+            "these pages are told nothing but that they are withheld, unless a rule has a public_text"
         )
 
 
