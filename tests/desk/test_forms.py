@@ -357,12 +357,17 @@ def test_a_page_is_withheld_and_given_back(own: World) -> None:
     assert page.form("/access/withhold")["url"] == [url]
     without = anna.submit(page, "/access/withhold", {"reason": ""})
     assert without.status == 400 and without.form("/access/withhold")["url"] == [url]
-    wrong = anna.submit(without, "/access/withhold", {"reason": SCRIPTS, "captured": "yesterday"})
+    wrong = anna.submit(without, "/access/withhold", {"reason": SCRIPTS, "captured_from": "yesterday"})
     assert wrong.status == 400 and wrong.form("/access/withhold")["reason"] == [SCRIPTS]
-    said = {"captured": "2026-01-01..", "url": f"{url}\nhttp://{DOMAIN}/old/*", "public_text": "by law"}
+    assert wrong.form("/access/withhold")["captured_from"] == ["yesterday"], "what no picker can show stays, too"
+    said = {"captured_from": "1.1.2026", "captured_to": "2026-12-31"}
+    said |= {"url": f"{url}\nhttp://{DOMAIN}/old/*", "public_text": "by law"}
     done = anna.submit(wrong, "/access/withhold", said)
     assert done.status == 200 and SCRIPTS in done.words and "by law" in done.words
     assert {rule.public_text for rule in access_rules.load(own.archive).rules} == {"by law"}
+    assert "captured 1 Jan 2026 – 31 Dec 2026" in done.words
+    rule = access_rules.load(own.archive).rules[0]
+    assert (rule.after, rule.before) == (parse_time("2026-01-01T00:00:00"), parse_time("2027-01-01T00:00:00"))
     (lift,) = done.page.xpath("//th[normalize-space()='Lift']")
     assert lift.get("class") != "unseen", "a cell that is cut out of its row moves the columns"
     rules = access_rules.load(own.archive).rules

@@ -122,6 +122,11 @@ def _login() -> str:
         return ""
 
 
+def is_key(text: str) -> bool:
+    """Return whether a person may have this key."""
+    return _KEY.fullmatch(text) is not None
+
+
 def save(archive: Archive, person: Person, by: Acting | None = None) -> None:
     """Add or change a person; who has a password keeps it, unless `person` has another.
 

@@ -101,7 +101,7 @@ UNIX = "unix"
 #: What is written in place of a number that shall be no bound.
 UNLIMITED_WORD = "unlimited"
 
-_SIZE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([kKmMgG]i?B?|B)\s*", re.ASCII)
+_SIZE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([kKmMgGtT]i?B?|B)\s*", re.ASCII)
 _UNITS = {
     "b": 1,
     "k": 1000,
@@ -116,6 +116,10 @@ _UNITS = {
     "gb": 10**9,
     "gi": 1 << 30,
     "gib": 1 << 30,
+    "t": 10**12,
+    "tb": 10**12,
+    "ti": 1 << 40,
+    "tib": 1 << 40,
 }
 _WINDOW = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _EXTENSION = re.compile(r"\.?[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*", re.ASCII)
@@ -136,9 +140,9 @@ def boolean(value: Any) -> bool:
     return value
 
 
-def _bounded(check: Check, least: float, most: float | None) -> Check:
-    """Return a check that has its bounds as attributes."""
-    check.least, check.most = least, most  # type: ignore[attr-defined]
+def _bounded(check: Check, least: float, most: float | None, *, is_whole: bool = True) -> Check:
+    """Return a check that has its bounds as attributes, and whether it is of whole numbers."""
+    check.least, check.most, check.is_whole = least, most, is_whole  # type: ignore[attr-defined]
     return check
 
 
@@ -163,7 +167,7 @@ def number(least: float, most: float = float("inf")) -> Check:
             raise ValueError(f"{value!r} is not a number from {least:g} {f'to {most:g}' if most < 1e9 else 'on'}")
         return float(value)
 
-    return _bounded(check, least, most if most < float("inf") else None)
+    return _bounded(check, least, most if most < float("inf") else None, is_whole=False)
 
 
 def whole_or_unlimited(least: int, unlimited: int) -> Check:
@@ -184,7 +188,7 @@ def whole_or_unlimited(least: int, unlimited: int) -> Check:
 def size(value: Any) -> int:
     """Check for bytes: a number of them, or with a unit, as `500 kB`, `2 MB` or `1.5 GiB`."""
     if isinstance(value, str) and (match := _SIZE.fullmatch(value)):
-        return int(float(match[1]) * _UNITS[match[2].lower()])
+        return round(float(match[1]) * _UNITS[match[2].lower()])
     try:
         return int(whole(0)(value))
     except ValueError:
