@@ -294,7 +294,7 @@ def pages(busy: World) -> list[str]:
     record = f"/snapshot/{busy.ids[7]}"
     return [
         "/", "/snapshots", record, f"{record}/preview", f"/compare/{busy.ids[6]}..{busy.ids[7]}", "/running",
-        "/publications", "/publications/q", "/registers", "/access", "/options", "/new", "/feed",
+        "/publications", "/publications/q", "/publications/+new", "/registers", "/access", "/options", "/new", "/feed",
         "/snapshots/edit?ticked=1,2", "/nothing",
     ]  # fmt: skip
 

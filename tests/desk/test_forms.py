@@ -484,6 +484,45 @@ def test_what_a_job_was_told_stands_with_its_snapshot(own: World) -> None:
     assert orders_of(client.get(path(own, 1))) == []
 
 
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", ["2 Oct 2026, 04:00 CET", "2 Oct 2026, 05:30 CET", "no", "33.4 MB", "33,714", "7"]),
+        ("de", ["2. Okt. 2026, 04:00 Uhr MEZ", "2. Okt. 2026, 05:30 Uhr MEZ", "nein", "33,4 MB", "33.714", "7"]),
+    ],
+)
+def test_a_report_has_times_sizes_and_numbers_as_its_page_writes_them(
+    own: World, language: str, told: list[str]
+) -> None:
+    folder = own.archive.reports / own.ids[1]
+    folder.mkdir(exist_ok=True)
+    summary = {"started": "2026-10-02T04:00:00", "finished": "2026-10-02T05:30:00", "complete": False,
+               "bytes": 33_400_000, "arcs": {"added": 33_714, "changed": 7}}  # fmt: skip
+    files.write_json(folder / "summary.json", summary)
+    client = own.served.client("carl")
+    client.headers["Accept-Language"] = language
+    page = client.get(f"/report/{own.ids[1]}")
+    assert [value.text_content() for value in page.page.xpath('//dl[@class="card"]//dd')] == told
+    assert "2026-10-02T" not in page.words and "33400000" not in page.words
+
+
+def test_pages_of_an_archive_without_rights_show_values_in_the_language_of_the_page(own: World) -> None:
+    client = own.served.client("rita")
+    client.headers["Accept-Language"] = "de"
+    for place in ("/options", "/publications/p"):
+        words = client.get(place).words
+        for value in ("wenn ihn jemand freigibt", "2 Stunden", "1.000", "nein", "0,5"):
+            assert value in words, (place, value)
+        assert "by-hand" not in words and "hours" not in words and " no " not in words, place
+
+
+def test_numbers_of_fields_stand_in_their_helps_alone(own: World) -> None:
+    page = own.served.client("carl").get(path(own, 1))
+    assert not page.page.xpath('//*[@class="nr"]')
+    (help_text,) = page.page.xpath('//*[@id="f-signature-help"]')
+    assert "field 2)" in help_text.text_content()
+
+
 def test_a_capture_is_begun_on_an_occasion(own: World) -> None:
     anna = own.served.client("anna")
     page = anna.get("/new?publication=p")

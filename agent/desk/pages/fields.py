@@ -129,7 +129,7 @@ def of_setting(visit: DeskVisit, shown: FormSetting, *, is_open: bool) -> FormFi
         help=words.help_of_setting(shown.key, shown.setting.metadata["help"], text),
         choices=choices,
         fault=visit.fault(shown.name),
-        placeholder=in_force if shown.has_above else "",
+        placeholder=said_value((), in_force, visit.language) if shown.has_above else "",
         now=None if now_is is None else said_value(choices, now_is, visit.language),
         other=other,
         is_set=shown.own is not None,
@@ -184,7 +184,7 @@ def _choices_of(visit: DeskVisit, shown: FormSetting) -> tuple[tuple[str, str], 
         usual = [(str(Interval.parse(value)), text(word)) for value, word in words.INTERVALS.items()]
         above = dict(usual).get(str(in_force), localized.interval_text(in_force, visit.language))
         first = f"{text(_ABOVE)}: {above}" if shown.own is None else text(_ABOVE)
-        rest = (*usual, (OTHER, text(words.msgid("another, which is typed beside"))))
+        rest = (*usual, (OTHER, text(words.msgid("another one"))))
         return (("", first), *rest) if shown.has_above else rest
     if shown.words:
         return shown.words
