@@ -179,6 +179,8 @@ def _text_of_one(check: Check, value: Any, language: str) -> str:
         text = interval_of(str(value), language)
     elif check is validators.size:
         text = size_text(value, language) if isinstance(value, int) else _with_sign(str(value), language)
+    elif check is validators.time_of_day and value == validators.NEVER:
+        text = languages.translate(_NEVER, language)
     elif value and hasattr(check, "unlimited") and value in (check.unlimited, UNLIMITED_WORD):
         text = languages.translate(_UNLIMITED, language)
     else:
@@ -198,6 +200,8 @@ def _line(table: Any) -> str:
     return settings_files.text_of(plain).strip().replace("\n", ", ")
 
 
+_NEVER = msgid("never")
+_NEVER_WORDS = (validators.NEVER, "nie")
 _UNLIMITED = msgid("unlimited")
 _UNLIMITED_WORDS = (UNLIMITED_WORD, "unbegrenzt", "unbeschränkt", "ohne grenze", "no limit")
 
@@ -226,6 +230,8 @@ def _toml_value(check: Check, typed: str, language: str) -> Any:
         value = int(size) if size.isdecimal() else size
     elif check is validators.time:
         value = read_time(typed).replace(tzinfo=None)
+    elif check is validators.time_of_day and typed.strip().lower() in _NEVER_WORDS:
+        value = validators.NEVER
     elif check in (validators.url, validators.feed_url):
         value = validators.start_url(typed)
     elif hasattr(check, "least"):
@@ -311,6 +317,10 @@ _WHAT: dict[Check, str] = {
     validators.session_parameter: msgid("Type the name of a parameter, such as sid."),
     validators.chance_parameter: msgid("Type the name of a parameter, such as _ or nocache."),
     validators.text: msgid("Type one line of text."),
+    validators.mail_address: msgid("Type a mail address, such as archive@example.org."),
+    validators.sender: msgid("Type a mail address, such as archive@example.org."),
+    validators.web_address: msgid("Type a web address without a password, such as https://www.example.org/hook."),
+    validators.time_of_day: msgid("Type a time of the day, such as 08:00, or never."),
 }
 #: Kind of a table → how a line of it is written, or an example of one.
 _LINES_OF: dict[str, str] = {

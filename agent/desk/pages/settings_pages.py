@@ -42,6 +42,7 @@ from webarcfs.archive.config.settings import (
     DescribeSettings,
     IndexSettings,
     MountSettings,
+    NotifySettings,
     Publication,
     ReleaseSettings,
     Settings,
@@ -61,11 +62,14 @@ TABLES: dict[str, tuple[str, type, bool]] = {
     "crawl": (words.msgid("Crawler"), CrawlSettings, True),
     "describe": (words.msgid("Description"), DescribeSettings, True),
     "backup": (words.msgid("Backup"), BackupSettings, True),
+    "notify": (words.msgid("Notifications"), NotifySettings, False),
     "index": (words.msgid("Search and links"), IndexSettings, False),
     "mount": (words.msgid("Mount"), MountSettings, False),
 }
 #: Attributes of `Settings` by table.
-_OF = {"": "release", "crawl": "crawl", "describe": "describe", "backup": "backup", "index": "index", "mount": "mount"}
+_OF = {"": "release", **{table: table for table in TABLES if table}}
+#: Settings by table that are changed in the file alone: whoever may change them runs any program of the machine.
+_IN_FILE_ALONE = {"notify": frozenset({"command", "sendmail", "webhook_secret"})}
 
 
 def show_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -86,8 +90,9 @@ def _options_of(settings: Settings, table: str) -> Iterator[FormSetting]:
         if "check" not in setting.metadata:
             continue
         key, value = setting.metadata.get("key", setting.name), getattr(held, setting.name)
-        if key == "page_requisites" and value:
-            continue  # an older word, for those who still say it
+        is_older_word = key == "page_requisites" and value  # for those who still say it
+        if is_older_word or setting.name in _IN_FILE_ALONE.get(table, frozenset()):
+            continue
         yield FormSetting(name=f"{prefix}{key}", key=key, setting=setting, own=value, in_force=value, has_above=False)
 
 
