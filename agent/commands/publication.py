@@ -37,7 +37,10 @@ _set = click.option(
 #: Hosts of a trial that are named.
 _MOST_HOSTS = 20
 _every = click.option(
-    "--every", "interval", metavar="INTERVAL", help="How often, such as weekly, monthly or '10 days'. [default: daily]"
+    "--every",
+    "interval",
+    metavar="INTERVAL",
+    help="How often, such as weekly, monthly or '10 days'; else as the archive says.",
 )
 _try = click.option("--try", "only_try", is_flag=True, help="Try it so, and change nothing.")
 

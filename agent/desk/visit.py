@@ -26,7 +26,7 @@ from webarcfs.archive.catalogue.workflow import RIGHTS, Right
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
-from webarcfs.archive.model.errors import FieldsRefused, SettingsError
+from webarcfs.archive.model.errors import FieldsRefused, FormOutdated, SettingsError
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.cache import Cache, identity
 from webarcfs.room.opened import OpenedServices
@@ -258,6 +258,10 @@ class DeskVisit(Visit):
     ) -> FieldsRefused:
         """Return the error of a form whose fields have faults: by field what it is called, and what to type."""
         return FieldsRefused(heading, faults, anchor)
+
+    def outdated(self, text: str) -> FormOutdated:
+        """Return the error of a form that was made from an older state, with a text of ours (a msgid)."""
+        return FormOutdated(self.said(text))
 
     def fault(self, name: str) -> str:
         """Return what is wrong with what was typed into a field; empty where nothing is."""

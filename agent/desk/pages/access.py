@@ -25,7 +25,7 @@ from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import RIGHTS, Role
 from webarcfs.archive.config import validators
-from webarcfs.archive.model.errors import Busy, SettingsError
+from webarcfs.archive.model.errors import SettingsError
 from webarcfs.archive.model.metadata import CET
 from webarcfs.web import language as languages
 
@@ -123,7 +123,7 @@ def _must_be_current(visit: DeskVisit) -> None:
     """Raises Busy where people.toml changed since the form was made."""
     if visit.form.token.state != str(visit.desk.persons.state()):
         message = words.msgid("The list of people was changed meanwhile. Nothing was saved; your input is still here.")
-        raise Busy(visit.desk.said(message, visit.language))
+        raise visit.outdated(message)
 
 
 def password(visit: DeskVisit, _: Mapping[str, str]) -> Response:

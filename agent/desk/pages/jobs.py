@@ -35,7 +35,7 @@ from agent.service.agent_status import shown_state
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Busy, Damaged, NotFound
+from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, format_time, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files
 from webarcfs.room.views import PageLink
@@ -111,7 +111,7 @@ def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     word = visit.form.one("word")
     if visit.form.token.state != str(job_orders.last(folder)):
         late = words.msgid("Somebody gave this job an order meanwhile. Nothing was done; this is how it is now.")
-        raise Busy(visit.desk.said(late, visit.language))
+        raise visit.outdated(late)
     if word == OrderWord.DISCARD and visit.form.one("sure") != "yes":
         sure = words.msgid("A discarded job loses all that it fetched. Tick that you want this.")
         label = visit.said(words.msgid("Delete all that it fetched"))

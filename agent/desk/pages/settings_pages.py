@@ -47,7 +47,7 @@ from webarcfs.archive.config.settings import (
     ReleaseSettings,
     Settings,
 )
-from webarcfs.archive.model.errors import Busy, FieldsRefused, NotFound, SettingsError, WebarcError
+from webarcfs.archive.model.errors import FieldsRefused, NotFound, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.archive.system.cache import identity
 from webarcfs.room.pages.lists import pages_of
@@ -107,7 +107,7 @@ def save_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     with settings_files.changing(archive.settings, archive.settings_lock) as document:
         if visit.form.token.state != _state(visit):
             message = words.msgid("The settings were changed meanwhile. Nothing was saved; your input is still here.")
-            raise Busy(visit.desk.said(message, visit.language))
+            raise visit.outdated(message)
         changed = _changed(visit, settings)
         for table, values in changed.items():
             target: Any = document if not table else document.setdefault(table, {})
@@ -177,7 +177,7 @@ class Trials:
         archive = visit.desk.archive
         with self._lock:
             if sum(running_trial.runs for running_trial in self._known.values()) >= _AT_ONCE:
-                raise Busy(visit.said(words.msgid("Others try publications now. Please try again in a minute.")))
+                raise visit.outdated(words.msgid("Others try publications now. Please try again in a minute."))
             mark = secrets.token_urlsafe(9)
             self._known[mark] = trial
             while len(self._known) > _MOST:
@@ -577,7 +577,7 @@ def _edited(visit: DeskVisit, name: str) -> str:
             "Somebody changed this publication meanwhile. The fields have your input, with the present values beneath. "
             "Save again to take yours."
         )
-        raise Busy(visit.desk.said(late, visit.language))
+        raise visit.outdated(late)
     values, removed = _typed_values(visit, _form_settings(visit, name, own))
     return settings_files.edited_text(visit.desk.archive, name, values, removed)
 

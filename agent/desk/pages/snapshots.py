@@ -79,7 +79,7 @@ from webarcfs.archive.catalogue.workflow import (
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
-from webarcfs.archive.model.errors import Busy, Damaged, FieldsRefused, NotFound, UsageError, WebarcError
+from webarcfs.archive.model.errors import Damaged, FieldsRefused, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, format_time, now, parse_time
 from webarcfs.archive.system import clocks, files
 from webarcfs.archive.system.files import size_of
@@ -975,9 +975,9 @@ def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 def _must_be_mine(visit: DeskVisit, changes: Mapping[str, str]) -> None:
     """Raises Busy where a form was made from another state of the record, and would change it."""
     if changes:
-        raise Busy(visit.desk.said(words.msgid(
+        raise visit.outdated(words.msgid(
             "Somebody else changed this description meanwhile. The fields have your input, with the present values "
-            "beneath. Save again to take yours."), visit.language))  # fmt: skip
+            "beneath. Save again to take yours."))  # fmt: skip
 
 
 def _decision(decision: Decision, done: str) -> object:

@@ -65,6 +65,7 @@ from webarcfs.archive.model.errors import (
     Busy,
     FieldsRefused,
     Forbidden,
+    FormOutdated,
     NotFound,
     SettingsError,
     StepRefused,
@@ -642,16 +643,17 @@ def _problem(error: Exception, visit: DeskVisit) -> Problem:
     if isinstance(error, OSError):
         return Problem(visit.said(_NOT_WRITTEN, why=error.strerror or type(error).__name__), status=int(status))
     text = str(error).replace(f"{visit.desk.archive.root}/", "").replace(str(visit.desk.archive.root), "…")
-    if visit.language == "en" or isinstance(error, Busy):
+    if visit.language == "en" or isinstance(error, FormOutdated):
         return Problem(text, status=int(status))
     generic = next(sentence for kind, sentence in _IN_GENERAL if isinstance(error, kind))
-    detail = "" if isinstance(error, StepRefused) else text
+    detail = "" if isinstance(error, StepRefused | Busy) else text
     return Problem(visit.said(generic), status=int(status), detail=detail)
 
 
 #: What people read of an error that has no words in their language; the English ones may stand beneath.
 _IN_GENERAL: Final[tuple[tuple[type[Exception], str], ...]] = (
     (StepRefused, msgid("The crawl does not take this step now. Nothing was done; this is how it is now.")),
+    (Busy, msgid("Somebody else was faster, or works on it. Nothing was done; this is how it is now.")),
     (NotFound, msgid("What this form is about is not there any more. Nothing was done.")),
     (Forbidden, msgid("You do not have the right to do this")),
     (Exception, msgid("This form was not taken. Nothing was done.")),

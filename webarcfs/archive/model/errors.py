@@ -239,6 +239,10 @@ class Busy(WebarcError):
     http_status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
+class FormOutdated(Busy):
+    """A form was made from a state that somebody else changed meanwhile; the text is in the language of its page."""
+
+
 class Interrupted(WebarcError):
     """A process or user requested a stop."""
 
