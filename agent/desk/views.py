@@ -14,7 +14,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """A field of a form. `kind`: text, area, number, choice, or `told` for a value that is only shown.
+    """A field of a form. `kind`: text, address, area, number, choice, or `told` for a value that is shown.
 
     `date` and `time` are pickers, `ticks` is a choice of several, a line each, `interval` a choice with a field for
     `other` ones. `label` and `help` are in the reader's language. `fault` says what is wrong with what was typed; `now`
