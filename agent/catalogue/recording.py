@@ -30,7 +30,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from agent.catalogue import stepfolders
 from agent.crawl import job_folder
@@ -448,7 +448,7 @@ def _from_git(archive: Archive, capture: PublishedCrawl, record: Record) -> dict
         FieldNumber.PROJECT: "Internet",
         FieldNumber.OCCASION: Occasion.REGULAR,
         FieldNumber.DATE: span,
-        FieldNumber.OPERATING_SYSTEM: _server(archive, capture.parts[0]),
+        FieldNumber.OPERATING_SYSTEM: _system(archive, capture.parts[0]),
         FieldNumber.PATH: places,
         FieldNumber.DOMAIN: ", ".join(domains) + more,
         FieldNumber.COPY_PATH: ", ".join(
@@ -548,16 +548,37 @@ def title_of(record: Record) -> str:
     return f"{record.text(FieldNumber.PROJECT)}: {record.text(FieldNumber.DOMAIN)}, {record.text(FieldNumber.DATE)}"
 
 
-def _server(archive: Archive, part: CrawlPart) -> str:
-    """Return how the server of a part named itself, in the head of its start page."""
+#: Operating systems, as servers name them in their Server field, and what they are called. The first that fits holds.
+_SYSTEMS: Final = tuple(
+    (re.compile(rf"(?<![A-Za-z])(?:{pattern})(?![a-z])", re.IGNORECASE), name)
+    for pattern, name in (
+        ("Debian", "Debian"), ("Raspbian", "Raspbian"), ("Ubuntu", "Ubuntu"), ("Fedora", "Fedora"),
+        ("CentOS", "CentOS"), ("AlmaLinux", "AlmaLinux"), ("Rocky Linux", "Rocky Linux"),
+        ("Red[ -]?Hat(?: Enterprise Linux)?|RHEL", "Red Hat Linux"), ("Oracle Linux", "Oracle Linux"),
+        ("openSUSE|SUSE|SLES", "SUSE Linux"), ("Gentoo", "Gentoo"), ("Alpine", "Alpine Linux"),
+        ("Amazon Linux|Amazon", "Amazon Linux"), ("FreeBSD", "FreeBSD"), ("OpenBSD", "OpenBSD"), ("NetBSD", "NetBSD"),
+        ("Mac ?OS ?X?|macOS|Darwin", "macOS"), ("Solaris|SunOS", "Solaris"), ("AIX", "AIX"), ("HP-UX", "HP-UX"),
+        ("Windows|Win32|Win64|Microsoft-IIS|Microsoft-HTTPAPI", "Windows"), ("NetWare", "NetWare"),
+        ("Linux", "Linux"), ("Unix", "Unix"),
+    )
+)  # fmt: skip
+
+
+def system_of(server: str) -> str:
+    """Return the operating system that a Server field names; empty where it names none, but only programs."""
+    return next((name for pattern, name in _SYSTEMS if pattern.search(server)), "")
+
+
+def _system(archive: Archive, part: CrawlPart) -> str:
+    """Return the operating system of the server of a part, where the header of its start page names it."""
     store = Repository(archive.repository(part.tag.domain))
     arc = split(arc_path(f"http://{part.tag.domain}/"))[1]
     try:
         entry = store.find(store.snapshot_tree(part.tag), f"{arc}/{HEADERS}")
         head = http_response.parse_head(store.read(entry.oid)) if entry is not None else None
     except WebarcError:
-        return "not told"
-    return (head.get("server") if head is not None else "") or "not told"
+        return ""
+    return system_of(head.get("server") or "") if head is not None else ""
 
 
 # == circumstances ====================================================================================================

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import click
@@ -13,18 +14,19 @@ import click
 from agent.commands.common import archive_option, opened, settings_of, stop_on_signals, values_of
 from agent.crawl import browser_check
 from agent.crawl.secrets import kept_back
-from agent.operations import trying
+from agent.operations import first_crawls, trying
 from agent.operations.trying import Answer, MoreByDefaults, ShownStart, Trial
 from agent.reports import tables
+from agent.service import agent_status, scheduler
 from agent.service.agent_status import overview
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.workflow import Right
-from webarcfs.archive.config import settings_files
+from webarcfs.archive.config import settings_files, validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import UNLIMITED, Publication, Release, Settings
-from webarcfs.archive.config.validators import UNLIMITED_WORD, start_url
+from webarcfs.archive.config.validators import UNLIMITED_WORD, Interval, start_url
 from webarcfs.archive.model.errors import Exit, UsageError
-from webarcfs.archive.model.metadata import format_time
+from webarcfs.archive.model.metadata import CET, format_time, now
 from webarcfs.commands.completing import complete_configured
 from webarcfs.commands.lazy_commands import VerbGroup
 from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_object, print_rows
@@ -34,6 +36,12 @@ _set = click.option(
 )
 #: Hosts of a trial that are named.
 _MOST_HOSTS = 20
+_every = click.option(
+    "--every",
+    "interval",
+    metavar="INTERVAL",
+    help="How often, such as weekly, monthly or '10 days'; else as the archive says.",
+)
 _try = click.option("--try", "only_try", is_flag=True, help="Try it so, and change nothing.")
 
 
@@ -146,58 +154,130 @@ def _shown(key: str, value: Any) -> Any:
 @click.argument("name", shell_complete=complete_configured)
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
+@_every
+@click.option(
+    "--start",
+    metavar="TIME",
+    help="When its first crawl begins, CET: now, 2026-12-01 or 2026-12-01T22:00. [default: in a minute; now without an"
+    " agent]",
+)
 @_set
 @_try
 @format_option(*OBJECT)
 def add(
-    name: str, urls: tuple[str, ...], *, archive: str | None, sets: tuple[str, ...], only_try: bool, form: Form
+    name: str,
+    urls: tuple[str, ...],
+    *,
+    archive: str | None,
+    interval: str | None,
+    start: str | None,
+    sets: tuple[str, ...],
+    only_try: bool,
+    form: Form,
 ) -> None:
-    """Add a publication.
+    """Add a publication, and say when it is crawled.
+
+    A running agent begins the first crawl in a minute or two, so that there is time to change it; without an agent it
+    begins with the agent. All further ones come at the interval, counted from the first.
 
     \b
     Examples:
-      webarc-agent publication add example http://www.example.org/ --set interval='1 month' --try
+      webarc-agent publication add example http://www.example.org/ --every monthly --try
+      webarc-agent publication add example http://www.example.org/ --every weekly --start 2026-12-01T22:00
       webarc-agent publication add example http://www.example.org/ --set 'paths=["/press/*"]' --set depth=unlimited
-      webarc-agent publication add news --set watch=http://www.example.org/feed.xml --set interval='1 hour' --try
+      webarc-agent publication add news --set watch=http://www.example.org/feed.xml --every hourly --try
     """
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
-    values = ({"urls": [start_url(url) for url in urls]} if urls else {}) | values_of(sets)
+    values = ({"urls": [start_url(url) for url in urls]} if urls else {}) | _every_of(interval) | values_of(sets)
+    if start is not None:
+        values["start"] = _start_of(start)
     if not any(values.get(key) for key in ("urls", "list", "watch")):
         raise UsageError("give start URLs, or --set list=FILE, or --set watch=FEED, whose new items are captured")
     if only_try:
         text = settings_files.new_text(place, name, values)
         _tell_trial(place, *settings_files.with_text(place, name, text), form=form)
         return
+    values.setdefault("start", first_crawls.first_start(place).replace(tzinfo=None))
     path = settings_files.write_publication(place, name, lambda: settings_files.new_text(place, name, values))
     click.echo(f"{name} is in {path}")
     added = next((publication for publication in settings_of(place).publications if publication.name == name), None)
+    if added is not None and not added.retired:
+        click.echo(_line_of_next(place, added))
     for line in _lines_of_future(added) if added is not None else ():
         click.echo(line)
+
+
+def _every_of(interval: str | None) -> dict[str, Any]:
+    """Return the setting of an interval. Raises UsageError."""
+    if interval is None:
+        return {}
+    try:
+        return {"interval": str(Interval.parse(interval))}
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _start_of(text: str) -> datetime:
+    """Return the time of a first crawl, in CET, as TOML has it. Raises UsageError."""
+    if text == "now":
+        return now().replace(second=0, microsecond=0, tzinfo=None)
+    try:
+        return validators.time(text).astimezone(CET).replace(tzinfo=None)
+    except ValueError:
+        raise UsageError(f"{text!r} is no time; write now, 2026-12-01 or 2026-12-01T22:00 (CET)") from None
+
+
+def _line_of_next(archive: Archive, publication: Publication) -> str:
+    """Return when a publication is crawled next, and what changes that."""
+    name, at = publication.name, now()
+    runs = scheduler.read(archive).runs.get(name, frozenset())
+    due = scheduler.next_due(publication, runs, at)
+    which = "next" if runs else "first"
+    if due <= at and agent_status.running(archive) is None:
+        return f"its {which} crawl begins as soon as an agent runs (`webarc-agent start`)"
+    when = "now" if due <= at else f"at {format_time(due)} CET"
+    return (
+        f"its {which} crawl begins {when}, up to {_depth(publication)} links from its start URLs; "
+        f"`webarc-agent publication edit {name} --set start=TIME` moves it"
+    )
+
+
+def _depth(publication: Publication) -> str:
+    depth = publication.crawl.depth
+    return "any number of" if depth == UNLIMITED else str(depth)
 
 
 @publication.command()
 @click.argument("name", shell_complete=complete_configured)
 @archive_option
+@_every
 @_set
 @click.option("--unset", "unsets", multiple=True, metavar="KEY", help="A setting to remove. May be given again.")
 @_try
 @format_option(*OBJECT)
 def edit(
-    name: str, *, archive: str | None, sets: tuple[str, ...], unsets: tuple[str, ...], only_try: bool, form: Form
+    name: str,
+    *,
+    archive: str | None,
+    interval: str | None,
+    sets: tuple[str, ...],
+    unsets: tuple[str, ...],
+    only_try: bool,
+    form: Form,
 ) -> None:
-    """Change a publication that has a file of its own; without --set or --unset in $EDITOR.
+    """Change a publication that has a file of its own; without --every, --set or --unset in $EDITOR.
 
     Settings with a fault are refused, and nothing is changed.
 
     \b
     Examples:
-      webarc-agent publication edit example --set interval='1 week' --unset depth
+      webarc-agent publication edit example --every weekly --unset depth
       webarc-agent publication edit example
     """
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
-    values = values_of(sets)
+    values = _every_of(interval) | values_of(sets)
     if only_try:
         text = settings_files.edited_text(place, name, values, unsets)
         _tell_trial(place, *settings_files.with_text(place, name, text), form=form)
@@ -206,6 +286,9 @@ def edit(
             place, name, lambda: settings_files.edited_text(place, name, values, unsets)
         )
         click.echo(f"{path} is changed")
+        held = next((known for known in settings_of(place).publications if known.name == name), None)
+        if held is not None and not held.retired:
+            click.echo(_line_of_next(place, held))
     else:
         _in_editor(place, name)
 

@@ -14,11 +14,12 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """A field of a form. `kind`: text, address, area, number, tick, choice, `several` for boxes to tick, or `told`
-    for a value that is only shown.
+    """A field of a form. `kind`: text, address, area, number, choice, or `told` for a value that is shown.
 
-    `label` and `help` are in the reader's language. `fault` says what is wrong with what was typed; `now` is what the
-    archive has meanwhile, where somebody else was faster. `remark` is what a trial found that matters here.
+    `date` and `time` are pickers, `ticks` is a choice of several, a line each, `interval` a choice with a field for
+    `other` ones. `label` and `help` are in the reader's language. `fault` says what is wrong with what was typed; `now`
+    is what the archive has meanwhile, where somebody else was faster. `remark` is what a trial found that matters here.
+    `is_set`: its table says it itself.
     """
 
     name: str
@@ -29,9 +30,10 @@ class FormField:
     choices: tuple[tuple[str, str], ...] = ()
     fault: str = ""
     now: str | None = None
-    number: int = 0
     placeholder: str = ""
     remark: str = ""
+    other: str = ""
+    is_set: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
-from webarcfs.archive.model.errors import SettingsError
+from webarcfs.archive.model.errors import FieldsRefused, FormOutdated, SettingsError
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.cache import Cache, identity
 from webarcfs.room.opened import OpenedServices
@@ -174,12 +174,21 @@ NO_STORE = {"Cache-Control": "private, no-store", "Vary": "Cookie, Accept-Langua
 class Problem:
     """Why a form was not taken: a text for its head (as it is, not translated), and texts for fields by name.
 
-    `status` is that of the answer.
+    `status` is that of the answer. `labels` are what the fields are called that have faults,
+    `anchor` with `%s` what their places are called. `detail` is English,
+    whatever the language of the page.
     """
 
     text: str
     faults: Mapping[str, str] = field(default_factory=dict)
     status: int = 400
+    labels: Mapping[str, str] = field(default_factory=dict)
+    anchor: str = "f-%s"
+    detail: str = ""
+
+    def place(self, name: str) -> str:
+        """Return the id of a field in the page."""
+        return self.anchor % name.replace(".", "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +249,25 @@ class DeskVisit(Visit):
     def typed(self, name: str, otherwise: str) -> str:
         """Return what was typed into a field, where a form is shown again; else what the archive has."""
         return self.form.raw(name) if self.is_typed and self.form.has(name) else otherwise
+
+    def said(self, text: str, **places: object) -> str:
+        """Return a text of ours (a msgid) in the language of the page, with its places filled."""
+        translated = self.desk.said(text, self.language)
+        return translated % places if places else translated
+
+    def refusal(
+        self, faults: Mapping[str, tuple[str, str]], heading: str = "", *, anchor: str = "f-%s"
+    ) -> FieldsRefused:
+        """Return the error of a form whose fields have faults: by field what it is called, and what to type."""
+        return FieldsRefused(heading, faults, anchor)
+
+    def outdated(self, text: str) -> FormOutdated:
+        """Return the error of a form that was made from an older state, with a text of ours (a msgid)."""
+        return FormOutdated(self.said(text))
+
+    def fault(self, name: str) -> str:
+        """Return what is wrong with what was typed into a field; empty where nothing is."""
+        return "" if self.problem is None else self.problem.faults.get(name, "")
 
     def with_problem(self, problem: Problem | None) -> DeskVisit:
         """Return the visit with what was typed, to be shown again, and why."""

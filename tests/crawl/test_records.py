@@ -126,6 +126,7 @@ def test_two_publications_and_an_import_are_captures_of_their_own(archive: Archi
     assert [each.text(23) for each in (whole, home, old)] == ["2", "1", "1"]  # what each publication saw
     assert [each.publication for each in (whole, home, old)] == ["whole", "home", "old"]
     assert old.text(7).startswith("2020-01-01")
+    assert not any(each.text(9) for each in (whole, home, old)), "a server that names no system"
 
 
 def test_the_command(archive: Archive, site: Site, tmp_path: Path) -> None:

@@ -187,6 +187,9 @@ def test_a_deadline_is_extended_in_two(hand: Hand, busy: World) -> None:
     hand.click("main button:has-text('Set')")
     assert hand.clicks == 2
     assert job_orders.after(busy.archive.jobs / JOB, 0)[-1].word == "deadline"
+    hand.tab.fill(f"#until-{JOB}", "2050-12-01T22:00")
+    hand.click("main button:has-text('Set')")
+    assert job_orders.after(busy.archive.jobs / JOB, 0)[-1].value == "2050-12-01T22:00:00"
 
 
 def test_a_new_publication_is_tried_and_saved_in_three(hand: Hand, busy: World) -> None:
@@ -194,9 +197,10 @@ def test_a_new_publication_is_tried_and_saved_in_three(hand: Hand, busy: World) 
     with Site() as site:
         site.add_html("/", '<title>Start</title><a href="/a.html">a</a>')
         hand.click("main >> text=Add a publication")
+        assert hand.tab.locator("main input:visible, main select:visible, main textarea:visible").count() == 4
         hand.tab.fill("#f-name", "new-one")
         hand.tab.fill("#f-urls", f"http://{site.host}/")
-        hand.tab.fill("#f-interval", "1 week")
+        hand.tab.select_option("#f-interval", "1 week")
         hand.click("main button:has-text('Try it')")
         hand.tab.wait_for_selector(".trial", timeout=60_000)
         assert "Each start address leads to a document" in hand.words
@@ -206,17 +210,39 @@ def test_a_new_publication_is_tried_and_saved_in_three(hand: Hand, busy: World) 
     assert f"http://{site.host}/" in file.read_text() and 'interval = "1 week"' in file.read_text()
 
 
+def unfold(hand: Hand, group: str) -> None:
+    """Unfold a group of fields of a publication, where it is folded."""
+    for folded in ("details.more:not([open]) > summary", f"details.set:not([open]) > summary:text-is('{group}')"):
+        if hand.tab.locator(folded).count():
+            hand.tab.locator(folded).click()
+
+
 def test_the_cycle_and_an_exclusion_take_two_and_save(hand: Hand, busy: World) -> None:
     hand.click("nav >> text=Publications")
     hand.click("main a[href='/publications/q']")
     assert hand.clicks == 2
-    hand.tab.fill("#f-interval", "2 weeks")
+    hand.tab.fill("#f-interval-other", "2 weeks")
+    unfold(hand, "Extent")
     hand.tab.fill("#f-exclude", "www.example.test/bic/* # secondary information")
     hand.click("main button:text-is('Save')")
     text = busy.archive.settings.with_name("publications.d").joinpath("q.toml").read_text()
     assert 'interval = "2 weeks"' in text and 'reason = "secondary information"' in text
     hand.click("main button:has-text('Retire it')")
     assert "retired" in hand.words
+
+
+def test_what_is_wrong_is_named_above_and_leads_to_its_field(hand: Hand) -> None:
+    hand.click("nav >> text=Publications")
+    hand.click("main a[href='/publications/q']")
+    unfold(hand, "Extent")
+    hand.tab.fill("#f-max_file_size", "much")
+    hand.click("main button:text-is('Save')")
+    assert "Nothing was saved" in hand.words and hand.tab.input_value("#f-max_file_size") == "much"
+    hand.click("[role=alert] li a")
+    assert hand.tab.locator("#f-max_file_size").is_visible()
+    hand.tab.fill("#f-max_file_size", "1,5 GB")
+    hand.click("main button:text-is('Save')")
+    assert "was saved" in hand.words and hand.tab.input_value("#f-max_file_size") == "1.5 GB", "what is set is unfolded"
 
 
 def test_a_snapshot_is_compared_with_the_one_before_in_one_and_with_any_in_two(hand: Hand) -> None:
@@ -289,7 +315,8 @@ def pages(busy: World) -> list[str]:
     record = f"/snapshot/{busy.ids[7]}"
     return [
         "/", "/snapshots", record, f"{record}/preview", f"/compare/{busy.ids[6]}..{busy.ids[7]}", "/running",
-        "/publications", "/publications/q", "/registers", "/access", "/options", "/new", "/feed",
+        "/publications", "/publications/q", "/publications/+new", "/registers", "/access", "/options", "/new",
+        "/feed",
         "/snapshots/edit?ticked=1,2", "/nothing", "/save?url=http://www.example.test/%3Ca%3E",
         *(f"/save/{quote(path.name)}" for folder in (busy.archive.jobs, busy.archive.reports)
           for path in sorted(folder.glob("*+page"))),

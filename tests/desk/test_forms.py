@@ -357,12 +357,17 @@ def test_a_page_is_withheld_and_given_back(own: World) -> None:
     assert page.form("/access/withhold")["url"] == [url]
     without = anna.submit(page, "/access/withhold", {"reason": ""})
     assert without.status == 400 and without.form("/access/withhold")["url"] == [url]
-    wrong = anna.submit(without, "/access/withhold", {"reason": SCRIPTS, "captured": "yesterday"})
+    wrong = anna.submit(without, "/access/withhold", {"reason": SCRIPTS, "captured_from": "yesterday"})
     assert wrong.status == 400 and wrong.form("/access/withhold")["reason"] == [SCRIPTS]
-    said = {"captured": "2026-01-01..", "url": f"{url}\nhttp://{DOMAIN}/old/*", "public_text": "by law"}
+    assert wrong.form("/access/withhold")["captured_from"] == ["yesterday"], "what no picker can show stays, too"
+    said = {"captured_from": "1.1.2026", "captured_to": "2026-12-31"}
+    said |= {"url": f"{url}\nhttp://{DOMAIN}/old/*", "public_text": "by law"}
     done = anna.submit(wrong, "/access/withhold", said)
     assert done.status == 200 and SCRIPTS in done.words and "by law" in done.words
     assert {rule.public_text for rule in access_rules.load(own.archive).rules} == {"by law"}
+    assert "captured 1 Jan 2026 – 31 Dec 2026" in done.words
+    rule = access_rules.load(own.archive).rules[0]
+    assert (rule.after, rule.before) == (parse_time("2026-01-01T00:00:00"), parse_time("2027-01-01T00:00:00"))
     (lift,) = done.page.xpath("//th[normalize-space()='Lift']")
     assert lift.get("class") != "unseen", "a cell that is cut out of its row moves the columns"
     rules = access_rules.load(own.archive).rules
@@ -477,6 +482,45 @@ def test_what_a_job_was_told_stands_with_its_snapshot(own: World) -> None:
         ]
     files.write_json(folder / "summary.json", {"orders": 3})
     assert orders_of(client.get(path(own, 1))) == []
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", ["2 Oct 2026, 04:00 CET", "2 Oct 2026, 05:30 CET", "no", "33.4 MB", "33,714", "7"]),
+        ("de", ["2. Okt. 2026, 04:00 Uhr MEZ", "2. Okt. 2026, 05:30 Uhr MEZ", "nein", "33,4 MB", "33.714", "7"]),
+    ],
+)
+def test_a_report_has_times_sizes_and_numbers_as_its_page_writes_them(
+    own: World, language: str, told: list[str]
+) -> None:
+    folder = own.archive.reports / own.ids[1]
+    folder.mkdir(exist_ok=True)
+    summary = {"started": "2026-10-02T04:00:00", "finished": "2026-10-02T05:30:00", "complete": False,
+               "bytes": 33_400_000, "arcs": {"added": 33_714, "changed": 7}}  # fmt: skip
+    files.write_json(folder / "summary.json", summary)
+    client = own.served.client("carl")
+    client.headers["Accept-Language"] = language
+    page = client.get(f"/report/{own.ids[1]}")
+    assert [value.text_content() for value in page.page.xpath('//dl[@class="card"]//dd')] == told
+    assert "2026-10-02T" not in page.words and "33400000" not in page.words
+
+
+def test_pages_of_an_archive_without_rights_show_values_in_the_language_of_the_page(own: World) -> None:
+    client = own.served.client("rita")
+    client.headers["Accept-Language"] = "de"
+    for place in ("/options", "/publications/p"):
+        words = client.get(place).words
+        for value in ("wenn ihn jemand freigibt", "2 Stunden", "1.000", "nein", "0,5"):
+            assert value in words, (place, value)
+        assert "by-hand" not in words and "hours" not in words and " no " not in words, place
+
+
+def test_numbers_of_fields_stand_in_their_helps_alone(own: World) -> None:
+    page = own.served.client("carl").get(path(own, 1))
+    assert not page.page.xpath('//*[@class="nr"]')
+    (help_text,) = page.page.xpath('//*[@id="f-signature-help"]')
+    assert "field 2)" in help_text.text_content()
 
 
 def test_a_capture_is_begun_on_an_occasion(own: World) -> None:

@@ -110,7 +110,12 @@ def test_a_trial_says_which_start_pages_need_a_browser(archive: Archive) -> None
         assert "These start pages hold little without their scripts" in trial.words
         assert "1 of 1 start pages hold little without their scripts" in trial.words, "beside the choice"
         (choice,) = trial.page.xpath("//select[@name='fetcher']")
-        assert [option.text for option in choice] == ["as the archive says", "no", "pages that need one", "every page"]
+        assert [option.text for option in choice] == [
+            "as the archive says: no",
+            "no",
+            "pages that need one",
+            "every page",
+        ]
         carl.submit(trial, "/publications/+new", {"fetcher": "auto"})
         (publication,) = settings_files.load(archive.settings)[0].publications
         assert publication.crawl.fetcher == Fetcher.AUTO
@@ -173,6 +178,7 @@ def test_a_new_publication_gets_from_its_trial_to_its_first_release(archive: Arc
         carl = served.client("carl")
         page = carl.get("/publications/+new")
         typed = {"name": "first", "urls": f"http://{site.host}/", "interval": "1 month", "note": "\u4f8b"}
+        typed["start"] = "2026-01-01T00:00"  # else its first crawl would wait for a minute
         trial = carl.submit(page, "/publications/+new", typed, to="/publications/+try")
         assert trial.status == 200, trial.words
         place = trial.path
@@ -243,7 +249,7 @@ def test_a_publication_that_watches_a_feed_is_tried_and_saved(archive: Archive) 
         page = carl.get("/publications/+new")
         typed = {"name": "news", "urls": "", "watch": feed, "depth": "2"}
         refused = carl.submit(page, "/publications/+new", typed)
-        assert "not with" in refused.words and refused.status >= 400
+        assert "does not go with a feed to watch" in refused.words and refused.status >= 400
         trial = carl.submit(refused, "/publications/+new", typed | {"depth": ""}, to="/publications/+try")
         place = trial.path
         trial = until(lambda: found if "being tried" not in (found := carl.get(place)).words else None)

@@ -539,7 +539,7 @@ def test_a_login_name_that_is_there_already_locks_nobody_out(own: World) -> None
     assert first.status == 200
     before = own.archive.people.read_text()
     again = adam.submit(adam.get("/people?key=bert"), "/people/save", {"unix": "staff1"})
-    assert again.status == 400 and "there twice" in again.words
+    assert again.status == 400 and "Anna \u4f8b has this login name" in again.words
     assert own.archive.people.read_text() == before
     named = adam.submit(adam.get("/people?key=bert"), "/people/save", {"unix": "anna"})
     assert named.status == 200

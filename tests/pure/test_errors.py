@@ -16,7 +16,11 @@ def family(kind: type[WebarcError] = WebarcError) -> list[type[WebarcError]]:
 
 
 def make(kind: type[WebarcError]) -> WebarcError:
-    given = {errors.SettingsError: ("source", ["fault"]), errors.FetchFailed: (-1, "word")}
+    given: dict[type[WebarcError], tuple[object, ...]] = {
+        errors.FieldsRefused: ("heading", {"url": ("Address", "Type one.")}),
+        errors.SettingsError: ("source", ["fault"]),
+        errors.FetchFailed: (-1, "word"),
+    }
     return kind(*given.get(kind, ("message",)))
 
 

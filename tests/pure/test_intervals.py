@@ -25,6 +25,16 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=CET)
         ("1month", 2592000),
         ("100 months", 259200000),
         ("30 years", 946080000),
+        ("hourly", 3600),
+        ("daily", 86400),
+        (" Weekly ", 604800),
+        ("monthly", 2592000),
+        ("quarterly", 7776000),
+        ("yearly", 31536000),
+        ("annually", 31536000),
+        ("every day", 86400),
+        ("Every  week", 604800),
+        ("every 3 hours", 10800),
     ],
 )
 def test_parse(text: str, seconds: float) -> None:
@@ -36,6 +46,7 @@ def test_parse(text: str, seconds: float) -> None:
     [
         *("", "1", "day", "0 days", "-1 day", "1.5 days", "1 decade", "1 day 2 hours"),
         *("9999999 days", "999999 months", "101 years"),
+        *("every", "every 0 days", "everyday", "week", "biweekly", "\u0663 days", "daily weekly", "every daily"),
     ],
 )
 def test_what_is_none(text: str) -> None:
@@ -57,6 +68,12 @@ def test_months_keep_the_day_or_take_the_last(months: int, end: datetime) -> Non
     assert Interval(months, "month").after(NOON) == end
     if months % 12 == 0:
         assert Interval(months // 12, "year").after(NOON) == end
+
+
+def test_words_are_calendar_months_and_years() -> None:
+    assert Interval.parse("monthly") == Interval(1, "month") == Interval.parse("every month")
+    assert Interval.parse("quarterly") == Interval(3, "month")
+    assert Interval.parse("yearly") == Interval(1, "year")
 
 
 units = st.sampled_from(["second", "minute", "hour", "day", "week", "month", "year"])

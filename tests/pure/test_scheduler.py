@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 from datetime import datetime, timedelta
 
 import pytest
@@ -115,6 +116,31 @@ def test_a_yearly_run_keeps_its_day(start: str, days: list[str]) -> None:
 
 def test_a_run_that_a_wrong_clock_named_does_not_stop_the_publication() -> None:
     assert due([publication("1 day")], {"p": [at("2031-01-01T00:00:00")]}, NOW) == [Due(NOW, "p")]
+
+
+@pytest.mark.parametrize(("interval", "months"), [("monthly", 1), ("quarterly", 3), ("every 5 months", 5)])
+def test_months_are_those_of_the_calendar_also_over_february(interval: str, months: int) -> None:
+    each = publication(interval, "2027-08-31T03:00:00")
+    time = at("2027-08-31T03:00:00")
+    for number in range(1, 40):
+        run = time + timedelta(minutes=7)  # it begins a little late each time
+        time = next_due(each, [run], run)
+        year, month = divmod(2027 * 12 + 7 + number * months, 12)
+        day = min(31, calendar.monthrange(year, month + 1)[1])
+        assert time == at(f"{year}-{month + 1:02}-{day:02}T03:00:00")
+
+
+def test_a_clock_that_is_set_back_costs_one_run_at_most_and_the_day_stays() -> None:
+    """It was three months ahead for a while, and the publication ran twice in this time."""
+    monthly = publication("monthly", "2026-08-31T03:00:00")
+    ahead = [at("2027-01-31T03:00:00"), at("2027-02-28T03:00:00")]
+    assert [each.publication for each in due([monthly], {"p": ahead}, NOW)] == ["p"]
+    runs = {"p": [*ahead, NOW]}
+    assert due([monthly], runs, NOW) == []
+    assert next_due(monthly, runs["p"], NOW) == at("2026-11-30T03:00:00")
+    assert next_due(monthly, [*runs["p"], at("2026-11-30T03:00:00")], at("2026-11-30T03:00:01")) == at(
+        "2026-12-31T03:00:00"
+    )
 
 
 units = st.sampled_from(["second", "minute", "hour", "day", "week", "month", "year"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from webarcfs.archive.config.settings import UNLIMITED, Publication
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
 from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError, WebarcError
-from webarcfs.archive.model.metadata import MetaData
+from webarcfs.archive.model.metadata import MetaData, format_time, now
 
 archive = crawls.archive
 pytestmark = pytest.mark.crawl
@@ -147,7 +148,43 @@ def test_add_and_retire(archive: Archive, capsys: pytest.CaptureFixture[str]) ->
     assert "is retired" in run_command("crawl", "--archive", archive.root, "--publication", "new").err
     run(archive, "edit", "new", "--unset", "retired")
     assert not loaded(archive, "new").retired
-    assert json.loads(run(archive, "list", "--json", capsys=capsys).partition("\n")[2])[0]["next"]
+    capsys.readouterr()
+    assert json.loads(run(archive, "list", "--json", capsys=capsys))[0]["next"]
+
+
+def test_one_that_is_added_says_when_it_begins(archive: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an agent its first crawl is due at once, so that `start --once` has something to do."""
+    before = now().replace(second=0, microsecond=0)
+    said = run(archive, "add", "new", "www.e.org", "--every", "monthly", capsys=capsys)
+    assert "its first crawl begins as soon as an agent runs" in said and "crawls it every 1 month" in said
+    found = loaded(archive, "new")
+    assert found.start is not None and before <= found.start <= now(), "months are counted from it"
+    assert str(found.crawl.interval) == "1 month"
+    said = run(archive, "add", "later", "www.e.org", "--start", "2040-01-31", "--set", "depth=2", capsys=capsys)
+    assert "its first crawl begins at 2040-01-31T00:00:00 CET, up to 2 links from its start URLs" in said
+    said = run(archive, "edit", "later", "--every", "weekly", capsys=capsys)
+    assert "its first crawl begins at 2040-01-31T00:00:00 CET" in said
+    assert str(loaded(archive, "later").crawl.interval) == "1 week"
+    assert "is no time; write now" in refused(archive, "add", "x", "www.e.org", "--start", "tomorrow")
+    assert "is no interval; write for instance 'weekly'" in refused(
+        archive, "add", "x", "www.e.org", "--every", "often"
+    )
+
+
+def test_a_running_agent_leaves_a_minute_before_the_first_crawl(archive: Archive, site: Site) -> None:
+    site.add_html("/", "start")
+    configure(archive)
+    with agent(archive):
+        before = now()
+        said = run_command("publication", "add", "new", site.url(), "--set", "wait=0", "--archive", archive.root).out
+        start = loaded(archive, "new").start
+        assert start is not None and timedelta(minutes=1) <= start - before.replace(second=0, microsecond=0)
+        assert start - before <= timedelta(minutes=2, seconds=1)
+        assert f"its first crawl begins at {format_time(start)} CET" in said
+        words = ("publication", "add", "soon", site.url(), "--start", "now", "--set", "wait=0")
+        assert "its first crawl begins now" in run_command(*words, "--archive", archive.root).out
+        until(lambda: reports(archive, "soon"), "the one that begins now was crawled")
+        assert reports(archive, "new") == [] or now() >= start
 
 
 def test_edit_in_an_editor(archive: Archive, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:

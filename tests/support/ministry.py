@@ -42,7 +42,9 @@ def build(site: Site) -> None:
             "Minutes": '<a href="/bic/plenary/16001.txt">minutes of the first session</a>',
             "Contact": '<a href="mailto:post@example.org">write to us</a><p>Berlin',
         }[name]
-        site.add_html(path, f"<ul>{_MENU}</ul>{search}<h1>{name}</h1>{body}<img src='/eagle.png'>", title=name)
+        text = f"<ul>{_MENU}</ul>{search}<h1>{name}</h1>{body}<img src='/eagle.png'>"
+        page = f"<!DOCTYPE html><html><head><title>{name}</title></head><body>{text}</body></html>"
+        site.add(path, page, headers={"Server": "Apache/2.0.54 (Debian GNU/Linux)"})
     site.add("/publications/paper.pdf", b"%PDF-1.4 paper", "application/pdf")
     site.add("/eagle.png", b"\x89PNG eagle", "image/png")
     site.add_html("/gone", f"{ERROR_MARK}<p>nothing here")
@@ -109,6 +111,7 @@ def must_be_filled(record: Record, person: str) -> None:
     assert {texts[number] for number in _PERSONS} == {person}, [texts[number] for number in _PERSONS]
     assert [record.measures[0][number].text for number in range(75, 80)] == [person, *MEASURE]
     assert set(record.measures[0]) == set(range(74, 82))
+    assert texts[9] == "Debian", "as its server names it"
     assert texts[26] == "html: CMS 4; pdf: Acrobat 6" and texts[27] == "html: Firefox 1.5"
     assert (texts[2], texts[3], texts[5], texts[71]) == ("5100", "Press office", "new style", "disk 7")
     assert (texts[44], texts[46], texts[50], texts[51]) == ("1", "5", "7", "0")

@@ -17,6 +17,7 @@ from babel.dates import format_date, format_time, get_day_names, get_month_names
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
+from babel.units import format_unit
 
 from webarcfs.archive.model.metadata import CET
 
@@ -148,6 +149,11 @@ def size(value: int, language: str) -> str:
         amount, unit = amount / 1000, unit + 1
     pattern = "#,##0" if unit == 0 or amount >= 100 else "#,##0.0"
     return f"{format_decimal(amount, pattern, locale=_FORMATS[language])} {_UNITS[unit]}"
+
+
+def duration(count: int, unit: str, language: str) -> str:
+    """Return a length of time by its unit: `2 weeks`, `2 Wochen`."""
+    return str(format_unit(count, f"duration-{unit}", "long", locale=_FORMATS[language]))
 
 
 def name_of_language(code: str, language: str) -> str:

@@ -7,11 +7,14 @@ and `/password` is for one's own password.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import date, datetime, timedelta
 
 from starlette.responses import RedirectResponse, Response
 
-from agent.desk import forms, login
+from agent.desk import forms, localized, login
+from agent.desk.pages import fields
 from agent.desk.theme import words
 from agent.desk.views import FormField
 from agent.desk.visit import NO_STORE, DeskVisit
@@ -21,8 +24,10 @@ from webarcfs.access.access_rules import Access, AccessRule
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
-from webarcfs.archive.model.errors import Busy, SettingsError, UsageError
-from webarcfs.archive.model.metadata import format_time
+from webarcfs.archive.config import validators
+from webarcfs.archive.model.errors import SettingsError
+from webarcfs.archive.model.metadata import CET
+from webarcfs.web import language as languages
 
 # == people ===========================================================================================================
 
@@ -38,25 +43,28 @@ def show_people(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     chosen = visit.form.one("was") if visit.is_typed else visit.parameter("key")
     person = known.get(chosen)
     own_roles = person.roles if person is not None else ()
-    fields = (
+    members = (
         FormField(name="key", label=text(words.msgid("Short name")), value=visit.typed("key", chosen),
                   kind="told" if person is not None else "text",
-                  help=text(words.msgid("Letters, digits, - and _; it logs in with this."))),
+                  fault=visit.fault("key"), help=text(words.msgid("Letters, digits, - and _; it logs in with this."))),
         FormField(name="name", label=text(words.msgid("Name")),
                   value=visit.typed("name", person.name if person else ""),
                   help=text(words.msgid("As records tell who did something."))),
         FormField(name="unix", label=text(words.msgid("Login name on this machine")),
                   value=visit.typed("unix", person.unix if person else ""),
+                  fault=visit.fault("unix"),
                   help=text(words.msgid("For commands, and where a proxy tells who it is."))),
         FormField(name="password", label=text(words.msgid("New password")), value="", kind="password",
+                  fault=visit.fault("password"),
                   help=text(words.msgid("Empty: it stays as it is. The person may change it."))),
     )  # fmt: skip
     return visit.page(
         "people.html",
         rows=list(known.values()),
-        fields=fields,
+        fields=members,
         chosen=person.key if person is not None else "",
         state=str(visit.desk.persons.state()),
+        role_fault=visit.fault("roles"),
         ticked=set(visit.form.all("roles")) if visit.is_typed else set(own_roles),
         rights_of={role: [right for right in _SHOWN if right in RIGHTS[role]] for role in Role},
     )
@@ -69,12 +77,15 @@ def save(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     key = form.one("was") or form.one("key")
     known = visit.desk.persons.all()
     if not form.one("was") and key in known:
-        raise UsageError(visit.desk.said(words.msgid("There is a person of that short name."), visit.language))
+        sentence = words.msgid("There is a person of that short name.")
+        raise visit.refusal({"key": (visit.said(words.msgid("Short name")), visit.said(sentence))})
     roles = tuple(role for role in Role if role in form.all("roles"))
     if not roles:
-        raise UsageError(visit.desk.said(words.msgid("Choose a role."), visit.language))
-    password_hash = login.hashed(form.raw("password")) if form.raw("password") else ""
+        sentence = words.msgid("Choose a role.")
+        raise visit.refusal({"roles": (visit.said(words.msgid("Roles")), visit.said(sentence))})
+    password_hash = _hashed(visit) if form.raw("password") else ""
     person = Person(key, form.one("name") or key, roles, form.one("unix"), password_hash)
+    _must_be_person(visit, person, known)
     people.save(visit.desk.archive, person, visit.acting)
     if password_hash:
         visit.desk.sessions.end_of(key)
@@ -93,6 +104,28 @@ def _say_who_lacks(visit: DeskVisit) -> None:
         visit.desk.sessions.say(visit.session, "fault", text)
 
 
+def _must_be_person(visit: DeskVisit, person: Person, known: Mapping[str, Person]) -> None:
+    """Raises FieldsRefused for a short name that is none, and for a login name that another person has."""
+    if not people.is_key(person.key):
+        sentence = words.msgid("Type letters, digits, - and _ alone, such as anna.")
+        raise visit.refusal({"key": (visit.said(words.msgid("Short name")), visit.said(sentence))})
+    owner = next((other for other in known.values() if person.unix and other.unix == person.unix), None)
+    if owner is not None and owner.key != person.key:
+        sentence = words.msgid("%(name)s has this login name.")
+        label = visit.said(words.msgid("Login name on this machine"))
+        raise visit.refusal({"unix": (label, visit.said(sentence, name=owner.name))})
+
+
+def _hashed(visit: DeskVisit, anchor: str = "f-%s") -> str:
+    """Return the hash of the password that was typed. Raises FieldsRefused."""
+    if forms.PASSWORD_SHORTEST <= len(visit.form.raw("password")) <= forms.PASSWORD_LONGEST:
+        return login.hashed(visit.form.raw("password"))
+    sentence = words.msgid("A password has %(least)s to %(most)s characters; several words are best.")
+    bounds = {"least": forms.PASSWORD_SHORTEST, "most": forms.PASSWORD_LONGEST}
+    faults = {"password": (visit.said(words.msgid("New password")), visit.said(sentence, **bounds))}
+    raise visit.refusal(faults, anchor=anchor)
+
+
 def remove(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Remove a person; what it did stays in the records."""
     _must_be_current(visit)
@@ -106,8 +139,8 @@ def remove(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 def _must_be_current(visit: DeskVisit) -> None:
     """Raises Busy where people.toml changed since the form was made."""
     if visit.form.token.state != str(visit.desk.persons.state()):
-        message = words.msgid("people.toml was changed meanwhile. Nothing was saved; your input is still here.")
-        raise Busy(visit.desk.said(message, visit.language))
+        message = words.msgid("The list of people was changed meanwhile. Nothing was saved; your input is still here.")
+        raise visit.outdated(message)
 
 
 def password(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -119,10 +152,14 @@ def set_password(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Change one's own password; other sessions of the person end, and previews of this one."""
     desk, form = visit.desk, visit.form
     if visit.person.password and not login.matches(visit.person.password, form.raw("before")):
-        raise UsageError(desk.said(words.msgid("The password until now is wrong."), visit.language))
+        sentence = words.msgid("The password until now is wrong.")
+        faults = {"before": (visit.said(words.msgid("Password until now")), visit.said(sentence))}
+        raise visit.refusal(faults, anchor="%s")
     if form.raw("password") != form.raw("again"):
-        raise UsageError(desk.said(words.msgid("The two new passwords differ."), visit.language))
-    password_hash = login.hashed(form.raw("password"))
+        sentence = words.msgid("The two new passwords differ.")
+        faults = {"again": (visit.said(words.msgid("New password, once more")), visit.said(sentence))}
+        raise visit.refusal(faults, anchor="%s")
+    password_hash = _hashed(visit, anchor="%s")
     people.set_password(desk.archive, visit.person.key, password_hash, visit.acting)
     desk.sessions.end_of(visit.person.key, but=visit.session)
     visit.session.password = password_hash
@@ -168,30 +205,28 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         (str(Access.BLOCK), text(words.msgid("that it is withheld"))),
         (str(Access.EXCLUDE), text(words.msgid("nothing, as if it were not there"))),
     )
-    fields = (
+    members = (
         FormField(name="url", label=text(words.msgid("Address")), value=visit.typed("url", visit.parameter("url")),
-                  kind="area", help=text(words.msgid(
+                  kind="area", fault=visit.fault("url"), help=text(words.msgid(
                       "One a line, withheld in all spellings; with * at its end, all addresses that begin so."))),
         FormField(name="reason", label=text(words.msgid("Reason")), value=visit.typed("reason", ""),
+                  fault=visit.fault("reason"),
                   help=text(words.msgid("Why, and who asked for it. For staff alone: no reader sees it."))),
         FormField(name="public_text", label=text(words.msgid("Text for readers")), value=visit.typed("public_text", ""),
-                  help=text(words.msgid("Told to readers where a page is said to be withheld; empty: nothing more."))),
+                  fault=visit.fault("public_text"), help=text(words.msgid(
+                      "Told to readers where a page is said to be withheld; empty: nothing more."))),
         FormField(name="answer", label=text(words.msgid("Readers are told")), value=visit.typed("answer", "block"),
-                  kind="choice", choices=answers),
-        FormField(name="captured", label=text(words.msgid("Only captures of the time")),
-                  value=visit.typed("captured", ""), placeholder="2026-01-01..2026-02-01",
-                  help=text(words.msgid("CET, one end may be missing; empty: all captures."))),
-        FormField(name="lapses", label=text(words.msgid("Ends by itself on")), value=visit.typed("lapses", ""),
-                  placeholder="2030-01-01", help=text(words.msgid("Empty: it stays until it is lifted."))),
+                  kind="choice", choices=answers, fault=visit.fault("answer")),
+        *(_day_field(visit, name, label, help_text) for name, (label, help_text) in _DAYS.items()),
     )  # fmt: skip
     closed = [
-        (publication.name, str(publication.closed_for))
+        (publication.name, localized.interval_text(publication.closed_for, visit.language))
         for publication in visit.desk.settings().publications
         if publication.closed_for is not None
     ]
-    rows = list(map(_row, reversed(_by_id(rules))))
+    rows = [_row(group, visit.language) for group in reversed(_by_id(rules))]
     return visit.page(
-        "access.html", rules=rows, closed=closed, fields=fields, fault=fault, fault_of_reasons=fault_of_reasons
+        "access.html", rules=rows, closed=closed, fields=members, fault=fault, fault_of_reasons=fault_of_reasons
     )
 
 
@@ -203,23 +238,79 @@ def _by_id(rules: Iterable[AccessRule]) -> list[list[AccessRule]]:
     return list(groups.values())
 
 
-def _row(rules: Sequence[AccessRule]) -> tuple[AccessRule, list[str], str]:
+#: Fields of a rule that have a day: label and help (msgids).
+_DAYS = {
+    "captured_from": (
+        words.msgid("Captured from"),
+        words.msgid("Only what was captured on this day or later, CET; empty: from the first on."),
+    ),
+    "captured_to": (
+        words.msgid("Captured until"),
+        words.msgid("Only what was captured until the end of this day, CET; empty: also what comes."),
+    ),
+    "lapses": (words.msgid("Ends by itself on"), words.msgid("Empty: it stays until it is lifted.")),
+}
+
+
+def _day_field(visit: DeskVisit, name: str, label: str, help_text: str) -> FormField:
+    """Return the field of a day, with a picker."""
+    typed = visit.typed(name, "")
+    return FormField(
+        name=name, label=visit.said(label), value=typed, kind=fields.day_kind(typed), help=visit.said(help_text),
+        fault=visit.fault(name),
+    )  # fmt: skip
+
+
+def _row(rules: Sequence[AccessRule], language: str) -> tuple[AccessRule, list[str], str]:
     """Return a rule about an address in its spellings: the first of them, all addresses, and the span of captures."""
     rule = rules[0]
-    ends = ["" if end is None else format_time(end) for end in (rule.after, rule.before)]
+    first = "" if rule.after is None else _when(rule.after, language)
+    last = "" if rule.before is None else _when(rule.before, language, is_end=True)
     addresses = [spelling.url or spelling.key for spelling in rules]
-    return rule, addresses, "..".join(ends) if any(ends) else ""
+    return rule, addresses, f"{first} – {last}".strip() if first or last else ""
+
+
+def _when(time: datetime, language: str, *, is_end: bool = False) -> str:
+    """Return a day where a time is its first moment, or, as an end, the last of the day before."""
+    own = time.astimezone(CET)
+    if (own.hour, own.minute, own.second) != (0, 0, 0):
+        return languages.moment(time, language)
+    return languages.day(time - timedelta(days=1) if is_end else time, language)
 
 
 def withhold(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Add rules."""
+    """Add rules. Raises FieldsRefused."""
     form = visit.form
     urls = [line.strip() for line in form.raw("url").splitlines() if line.strip()]
-    answer = form.one("answer") if form.one("answer") in set(Access) else str(Access.BLOCK)
+    faults: dict[str, tuple[str, str]] = {}
+    try:
+        if not urls:
+            raise ValueError(localized.what_to_type(validators.url, visit.language))
+        bare = "\n".join(url.removesuffix("*") for url in urls)
+        localized.value_of(validators.list_of(validators.url), bare, visit.language)
+    except ValueError as error:
+        faults["url"] = visit.said(words.msgid("Address")), str(error)
+    if not form.one("reason"):
+        sentence = words.msgid("Type a reason: people will ask for it.")
+        faults["reason"] = visit.said(words.msgid("Reason")), visit.said(sentence)
+    answer = form.one("answer") or str(Access.BLOCK)
+    if answer not in (Access.BLOCK, Access.EXCLUDE):
+        sentence = localized.what_to_type(validators.boolean, visit.language)
+        faults["answer"] = visit.said(words.msgid("Readers are told")), sentence
+    if form.one("public_text") and answer == Access.EXCLUDE:
+        sentence = words.msgid("Readers are told nothing of this page: leave it empty, or say that it is withheld.")
+        faults["public_text"] = visit.said(words.msgid("Text for readers")), visit.said(sentence)
+    first, last, lapses = (_typed_day(visit, name, label, faults) for name, (label, _) in _DAYS.items())
+    if first is not None and last is not None and last < first:
+        sentence = words.msgid("This day is before the first one.")
+        faults["captured_to"] = visit.said(words.msgid("Captured until")), visit.said(sentence)
+    if faults:
+        raise visit.refusal(faults)
+    end = "" if last is None else (last + timedelta(days=1)).isoformat()
     added = withholding.withhold(
         visit.desk.archive, urls, visit.acting,
         reason=form.one("reason"), public_text=form.one("public_text"), answer=answer,
-        captured=form.one("captured"), lapses=form.one("lapses"),
+        captured=f"{first or ''}..{end}" if first or last else "", lapses="" if lapses is None else lapses.isoformat(),
     )  # fmt: skip
     text = visit.desk.look_up(visit.language)
     for withheld in added:
@@ -233,6 +324,19 @@ def withhold(visit: DeskVisit, _: Mapping[str, str]) -> Response:
             message = text(words.msgid("Readers do not see %(url)s any more. Archived addresses: %(count)s."))
             visit.desk.sessions.say(visit.session, "done", message % {"url": url, "count": withheld.count})
     return visit.led("/access")
+
+
+def _typed_day(visit: DeskVisit, name: str, label: str, faults: dict[str, tuple[str, str]]) -> date | None:
+    """Return the day of a field; None for an empty one, and for one with a fault, which is noted."""
+    if not (typed := visit.form.one(name)):
+        return None
+    with suppress(ValueError, OverflowError):
+        day = localized.read_day(typed)
+        if date.min < day < date.max:
+            return day
+    sentence = words.msgid("“%(typed)s” is no day. Type one such as 2026-12-01.")
+    faults[name] = visit.said(label), visit.said(sentence, typed=typed[:80])
+    return None
 
 
 def lift(visit: DeskVisit, _: Mapping[str, str]) -> Response:

@@ -20,6 +20,8 @@ from agent.crawl import crawl_log, job_folder, job_orders
 from agent.crawl.frontier import ShownView
 from agent.crawl.job_folder import JobState, publication_of, step_of
 from agent.crawl.job_orders import OrderWord
+from agent.crawl.politeness import LONGEST_PAUSE
+from agent.desk import localized
 from agent.desk.theme import words
 from agent.desk.views import JobCard, LackRow, OrderRow, ReportTable
 from agent.desk.visit import DeskVisit
@@ -31,9 +33,10 @@ from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
+from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError
-from webarcfs.archive.model.metadata import RESOURCE_ROLE, now, parse_compact_time, parse_time
+from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.archive.model.metadata import RESOURCE_ROLE, format_time, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files
 from webarcfs.room.views import PageLink
 from webarcfs.web import language as languages
@@ -103,16 +106,17 @@ _DONE = {
 
 
 def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
-    """Give an order. Raises UsageError for one that makes no sense, Busy if another came meanwhile, NotFound."""
+    """Give an order. Raises FieldsRefused for one that makes no sense, Busy if another came meanwhile, NotFound."""
     folder = ordering.find(visit.desk.archive, path_params["job"])
     word = visit.form.one("word")
     if visit.form.token.state != str(job_orders.last(folder)):
         late = words.msgid("Somebody gave this job an order meanwhile. Nothing was done; this is how it is now.")
-        raise Busy(visit.desk.said(late, visit.language))
+        raise visit.outdated(late)
     if word == OrderWord.DISCARD and visit.form.one("sure") != "yes":
         sure = words.msgid("A discarded job loses all that it fetched. Tick that you want this.")
-        raise UsageError(visit.desk.said(sure, visit.language))
-    values = _values(visit, word)
+        label = visit.said(words.msgid("Delete all that it fetched"))
+        raise visit.refusal({"sure": (label, visit.said(sure))}, anchor=f"%s-{path_params['job'].replace('%', '%%')}")
+    values = _values(visit, word, path_params["job"])
     is_run = ordering.state_of(folder).runs
     order = ordering.give(folder, word, values, visit.acting.name, visit.form.one("reason"))
     if not is_run and agent_status.running(visit.desk.archive) is None:
@@ -125,13 +129,96 @@ def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     return visit.led("/running", _DONE[order.word])
 
 
-def _values(visit: DeskVisit, word: str) -> tuple[str, ...]:
-    """Return what was typed for an order."""
-    if word in (OrderWord.DEADLINE, OrderWord.EXCLUDE):
-        return (visit.form.one(word),)
-    if word == OrderWord.ADD:
-        return tuple(visit.form.one(word).split())
-    return (visit.form.one(word), visit.form.one("seconds")) if word == OrderWord.WAIT else ()
+def _values(visit: DeskVisit, word: str, job: str) -> tuple[str, ...]:
+    """Return what was typed for an order. Raises FieldsRefused, in the language of the page."""
+    typed = _TypedOrder(visit)
+    values: tuple[str, ...] = ()
+    if word == OrderWord.DEADLINE:
+        values = (typed.deadline(),)
+    elif word == OrderWord.EXCLUDE:
+        values = (typed.host("exclude", words.msgid("Leave out a server")),)
+    elif word == OrderWord.ADD:
+        values = typed.addresses()
+    elif word == OrderWord.WAIT:
+        values = (typed.host("wait", words.msgid("Slow down a server")), typed.seconds())
+    elif word not in set(OrderWord):
+        raise visit.refusal({}, visit.said(words.msgid("Choose one of the orders.")))
+    if len(visit.form.one("reason")) > ordering.LONGEST_REASON:
+        sentence = visit.said(words.msgid("A reason has %(most)s characters at most."), most=ordering.LONGEST_REASON)
+        typed.faults["reason"] = visit.said(words.msgid("Reason")), sentence
+    if typed.faults:
+        raise visit.refusal(typed.faults, visit.said(_NOT_GIVEN), anchor=f"%s-{job.replace('%', '%%')}")
+    return values
+
+
+_NOT_GIVEN = words.msgid("The order was not given. Please look at these fields:")
+
+
+class _TypedOrder:
+    """What was typed into the fields of an order, with what is wrong with it."""
+
+    def __init__(self, visit: DeskVisit) -> None:
+        self._visit = visit
+        self.faults: dict[str, tuple[str, str]] = {}
+
+    def _note(self, name: str, label: str, sentence: str) -> str:
+        self.faults[name] = self._visit.said(label), sentence
+        return ""
+
+    def deadline(self) -> str:
+        """Return the time that was picked, or the time or span that was typed."""
+        picked, typed = self._visit.form.one("until"), self._visit.form.one("deadline")
+        label = words.msgid("May fetch until")
+        if picked and typed:
+            both = words.msgid("Pick a time, or type how long: not both.")
+            return self._note("deadline", words.msgid("May fetch for"), self._visit.said(both))
+        if typed:
+            with suppress(ValueError):
+                return str(localized.value_of(validators.interval, typed, self._visit.language))
+        with suppress(ValueError, OverflowError):
+            at = localized.read_time(picked or typed)
+            if at > now():
+                return format_time(at)
+            over = words.msgid("This time is over already. To end the job now, stop it.")
+            return self._note("until" if picked else "deadline", label, self._visit.said(over))
+        sentence = words.msgid("Pick a time, or type how long, such as 2 hours.")
+        return self._note("until" if picked else "deadline", label, self._visit.said(sentence))
+
+    def host(self, name: str, label: str) -> str:
+        """Return a host."""
+        typed = self._visit.form.one(name)
+        with suppress(ValueError):
+            pattern = str(validators.url_pattern(typed))
+            if "/" not in pattern:
+                return pattern
+        return self._note(
+            name, label, self._visit.said(words.msgid("Type the name of a server, such as www.example.org."))
+        )
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return addresses, as many as one order may add."""
+        typed = self._visit.form.one("add")
+        label = words.msgid("Fetch these, too")
+        try:
+            check = validators.list_of(validators.url)
+            urls = localized.value_of(check, "\n".join(typed.split()), self._visit.language)
+        except ValueError as error:
+            self._note("add", label, str(error))
+            return ()
+        if not urls:
+            self._note("add", label, localized.what_to_type(validators.url, self._visit.language))
+        if len(urls) > ordering.MOST_URLS:
+            sentence = words.msgid("One order adds %(most)s addresses at most.")
+            self._note("add", label, self._visit.said(sentence, most=ordering.MOST_URLS))
+        return tuple(urls)
+
+    def seconds(self) -> str:
+        """Return a number of seconds."""
+        try:
+            check = validators.number(0, LONGEST_PAUSE)
+            return str(localized.value_of(check, self._visit.form.one("seconds"), self._visit.language))
+        except ValueError as error:
+            return self._note("seconds", words.msgid("Seconds between two requests"), str(error))
 
 
 # == jobs =============================================================================================================
@@ -203,7 +290,7 @@ def _typed(visit: DeskVisit, job: str) -> Mapping[str, str]:
     """Return what was typed into the form of a job, where it comes back."""
     if not visit.is_typed or visit.path != f"/job/{job}/order":
         return {}
-    return {name: visit.form.raw(name) for name in ("reason", "deadline", "exclude", "add", "wait", "seconds")}
+    return {name: visit.form.raw(name) for name in ("reason", "until", "deadline", "exclude", "add", "wait", "seconds")}
 
 
 def _begun(job: str) -> datetime | None:
@@ -290,7 +377,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     summary = files.read_json(folder / "summary.json") or {}
 
     def counted() -> tuple[ReportTable, ...]:
-        return tuple(_tables(archive, job, summary.get("hosts") or ()))
+        return tuple(_tables(archive, job, summary.get("hosts") or (), visit.language))
 
     patches = tuple(folder.name for folder in missing_urls.patches_of(archive, job))
     changed = (folder / "summary.json").stat().st_mtime_ns
@@ -307,14 +394,14 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         "report.html",
         name=f"{publication_of(job)}{when}",
         snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
-        facts=list(_facts(summary)),
+        facts=list(_facts(summary, visit.language)),
         warnings=(
             *(known.warnings if known is not None else ()),
             *lacks.lines(),
             *(remark.text for remark in remarks_in(summary) if remark.is_warning),
         ),
         orders=of_report(summary, visit.language),
-        tables=visit.desk.kept(("report", job, changed, patches), counted),
+        tables=visit.desk.kept(("report", job, changed, patches, visit.language), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
         if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
         missing=list(lack_rows(most_rows(lacks.rows, _ROWS))),
@@ -340,15 +427,20 @@ def lack_rows(rows: Iterable[tuple[str, str, int]]) -> Iterator[LackRow]:
         yield LackRow(host, word, advice_on(word) if word else "", urls)
 
 
-def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name in ("started", "finished", "complete", "bytes"):
-        if summary.get(name) is not None:
-            value = summary[name]
-            yield name, ("yes" if value else "no") if isinstance(value, bool) else str(value)
+def _facts(summary: Mapping[str, Any], language: str) -> Iterator[tuple[str, str]]:
+    """Yield what became of a job as people read it: what it is called (a msgid), and times, sizes and numbers."""
+    for name in ("started", "finished"):
+        if summary.get(name):
+            at = _time(str(summary[name]))
+            yield name, str(summary[name]) if at is None else languages.moment(at, language)
+    if isinstance(summary.get("complete"), bool):
+        yield "complete", languages.translate("yes" if summary["complete"] else "no", language)
+    if isinstance(summary.get("bytes"), int):
+        yield "size", languages.size(summary["bytes"], language)
     for name, count in (summary.get("arcs") or {}).items():
-        yield name, str(count)
+        yield name, languages.number(int(count), language)
     if shown := summary.get("shown"):
-        yield "pages_shown_by_a_browser", str(shown["pages"])
+        yield "pages_shown_by_a_browser", languages.number(int(shown["pages"]), language)
 
 
 def _counted(lines: Iterable[LogLine]) -> tuple[tables.Tables, dict[int, list[int]]]:
@@ -364,7 +456,7 @@ def _counted(lines: Iterable[LogLine]) -> tuple[tables.Tables, dict[int, list[in
     return log_tables, sizes
 
 
-def _tables(archive: Archive, job: str, ends: Sequence[Mapping[str, Any]]) -> Iterator[ReportTable]:
+def _tables(archive: Archive, job: str, ends: Sequence[Mapping[str, Any]], language: str) -> Iterator[ReportTable]:
     """Yield the tables of a job after its patches: by status, type, size, server, and what was left out.
 
     `ends` is what became of the hosts, as summary.json has it, with why one is incomplete. Those without pages have a
@@ -381,7 +473,9 @@ def _tables(archive: Archive, job: str, ends: Sequence[Mapping[str, Any]]) -> It
     by_name = dict(log_tables.sorted())
     for name in ("statuses", "types"):
         yield _table(name, [(key, _meaning(name, key), row.urls, row.bytes) for key, row in by_name[name]])
-    yield _table("sizes", [(_size(bound), "", count, size) for bound, (count, size) in sizes.items() if count])
+    yield _table(
+        "sizes", [(_size(bound, language), "", count, size) for bound, (count, size) in sizes.items() if count]
+    )
     resources = {end["host"] for end in ends if end.get("role") == RESOURCE_ROLE}
     reasons = {end["host"]: end["reason"] for end in ends}
     ranks = {host: rank for rank, host in enumerate(reasons)}
@@ -396,9 +490,9 @@ def _meaning(name: str, key: str) -> str:
     return tables.meaning(int(key)) if name == "statuses" else ""
 
 
-def _size(bound: int) -> str:
+def _size(bound: int, language: str) -> str:
     following = _BINS[_BINS.index(bound) + 1] if bound != _BINS[-1] else None
-    return f"≥ {languages.size(bound, 'en')}" if following is None else f"< {languages.size(following, 'en')}"
+    return f"≥ {languages.size(bound, language)}" if following is None else f"< {languages.size(following, language)}"
 
 
 def _table(name: str, rows: list[tuple[str, str, int, int]]) -> ReportTable:

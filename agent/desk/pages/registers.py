@@ -14,7 +14,7 @@ from agent.operations import registers
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.formats import Format, MediaType
-from webarcfs.archive.model.errors import SettingsError, UsageError
+from webarcfs.archive.model.errors import SettingsError
 
 #: Rows of the table of formats.
 _MOST = 500
@@ -74,7 +74,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 
 def save(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Keep what is known of an extension, or of a MIME type. Raises UsageError, SettingsError."""
+    """Keep what is known of an extension, or of a MIME type. Raises FieldsRefused, SettingsError."""
     form = visit.form
     what = form.one("what").removeprefix(".").casefold()
     is_type = visit.form.has("description")
@@ -82,7 +82,7 @@ def save(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         wanted = (
             words.msgid("Name a MIME type, as text/html.") if is_type else words.msgid("Name an extension, as pdf.")
         )
-        raise UsageError(visit.desk.said(wanted, visit.language))
+        raise visit.refusal({}, visit.said(wanted))
     if is_type:
         changes = {name: form.one(name) for name in ("description", "extension")}
         formats.keep_type(visit.desk.archive, what, changes)

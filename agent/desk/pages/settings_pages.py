@@ -14,28 +14,29 @@ import threading
 import time
 import tomllib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from types import SimpleNamespace
-from typing import Any, get_type_hints
+from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response
 
-from agent.desk import forms
+from agent.desk import forms, localized
 from agent.desk.pages import fields, jobs, snapshots
+from agent.desk.pages.fields import FormSetting
 from agent.desk.theme import words
 from agent.desk.views import FieldSet, FormField
 from agent.desk.visit import DeskVisit
-from agent.operations import trying
+from agent.operations import first_crawls, trying
 from agent.operations.trying import Trial
 from agent.reports.tables import sentence_of
-from agent.service import scheduler
+from agent.service import agent_status, scheduler
 from webarcfs.archive.catalogue.workflow import Right
-from webarcfs.archive.config import settings_files
-from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config import settings_files, validators
 from webarcfs.archive.config.settings import (
-    SECRETS,
     BackupSettings,
     CrawlSettings,
     DescribeSettings,
@@ -46,10 +47,11 @@ from webarcfs.archive.config.settings import (
     ReleaseSettings,
     Settings,
 )
-from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, UsageError, WebarcError
+from webarcfs.archive.model.errors import FieldsRefused, NotFound, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.archive.system.cache import identity
 from webarcfs.room.pages.lists import pages_of
+from webarcfs.web import language as languages
 
 # == options ==========================================================================================================
 
@@ -75,17 +77,23 @@ def show_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     settings, faults = visit.desk.settings_and_faults()
     is_open = visit.may(Right.OPTIONS) and not faults
     sets = []
-    for table, (heading, kind, unfolded) in TABLES.items():
-        known = getattr(settings, _OF[table])
-        values = {setting.name: getattr(known, setting.name) for setting in dataclasses.fields(known)}
-        prefix = f"{table}." if table else ""
-        left_out = _IN_FILE_ALONE.get(table, frozenset())
-        form_fields = fields.of_settings(visit, kind, values, prefix=prefix, is_open=is_open, leave_out=left_out)
-        sets.append(FieldSet(heading, form_fields, unfolded))
-    path = visit.desk.archive.settings
-    return visit.page(
-        "options.html", sets=sets, state=_state(visit), is_open=is_open, file=str(path), fault="\n".join(faults)
-    )
+    for table, (heading, _kind, unfolded) in TABLES.items():
+        members = tuple(fields.of_setting(visit, shown, is_open=is_open) for shown in _options_of(settings, table))
+        sets.append(FieldSet(heading, members, unfolded or any(member.fault for member in members)))
+    return visit.page("options.html", sets=sets, state=_state(visit), is_open=is_open, fault="\n".join(faults))
+
+
+def _options_of(settings: Settings, table: str) -> Iterator[FormSetting]:
+    """Yield the settings of a table as they hold."""
+    held, prefix = getattr(settings, _OF[table]), f"{table}." if table else ""
+    for setting in dataclasses.fields(TABLES[table][1]):
+        if "check" not in setting.metadata:
+            continue
+        key, value = setting.metadata.get("key", setting.name), getattr(held, setting.name)
+        is_older_word = key == "page_requisites" and value  # for those who still say it
+        if is_older_word or setting.name in _IN_FILE_ALONE.get(table, frozenset()):
+            continue
+        yield FormSetting(name=f"{prefix}{key}", key=key, setting=setting, own=value, in_force=value, has_above=False)
 
 
 def _state(visit: DeskVisit) -> str:
@@ -93,13 +101,13 @@ def _state(visit: DeskVisit) -> str:
 
 
 def save_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Write the settings that differ from those in force. Raises SettingsError with all faults, and writes nothing."""
+    """Write the settings that differ from those in force. Raises FieldsRefused with all faults, and writes nothing."""
     settings = visit.desk.settings()
     archive = visit.desk.archive
     with settings_files.changing(archive.settings, archive.settings_lock) as document:
         if visit.form.token.state != _state(visit):
-            message = words.msgid("webarc.toml was changed meanwhile. Nothing was saved; your input is still here.")
-            raise Busy(visit.desk.said(message, visit.language))
+            message = words.msgid("The settings were changed meanwhile. Nothing was saved; your input is still here.")
+            raise visit.outdated(message)
         changed = _changed(visit, settings)
         for table, values in changed.items():
             target: Any = document if not table else document.setdefault(table, {})
@@ -108,32 +116,27 @@ def save_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                     target.pop(key, None)
                 else:
                     target[key] = value
-        settings_files.parse(_text(document), str(archive.settings))
+        tomllib.loads(str(document.as_string()))
+        settings_files.parse(str(document.as_string()), str(archive.settings))
     message = words.msgid("The settings were saved.") if changed else words.msgid("Nothing was different.")
     return visit.led("/options", message)
 
 
-def _text(document: Any) -> str:
-    text = str(document.as_string())
-    tomllib.loads(text)
-    return text
-
-
 def _changed(visit: DeskVisit, settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return what was typed and differs from what holds, by table."""
+    """Return what was typed and differs from what holds, by table. Raises FieldsRefused."""
     changes: dict[str, dict[str, Any]] = {}
-    for table, (_, kind, _unfolded) in TABLES.items():
-        known = getattr(settings, _OF[table])
-        prefix = f"{table}." if table else ""
-        for setting in dataclasses.fields(kind):
-            name = f"{prefix}{setting.metadata.get('key', setting.name)}"
-            is_left_out = setting.name in _IN_FILE_ALONE.get(table, frozenset())
-            if "check" not in setting.metadata or is_left_out or not visit.form.has(name):
+    faults: dict[str, tuple[str, str]] = {}
+    for table in TABLES:
+        for shown in _options_of(settings, table):
+            try:
+                is_changed, value = fields.typed_setting(visit, shown)
+            except ValueError as error:
+                faults[shown.name] = shown.label(visit), str(error)
                 continue
-            typed = fields.typed_in(visit, name).strip()
-            if typed != fields.as_text(getattr(known, setting.name)).strip():
-                value = fields.from_text(kind, setting.name, typed)
-                changes.setdefault(table, {})[setting.metadata.get("key", setting.name)] = value
+            if is_changed:
+                changes.setdefault(table, {})[shown.key] = value
+    if faults:
+        raise visit.refusal(faults)
     return changes
 
 
@@ -169,11 +172,12 @@ class Trials:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, RunningTrial] = OrderedDict()
 
-    def begin(self, archive: Archive, settings: Settings, publication: Publication, trial: RunningTrial) -> str:
+    def begin(self, visit: DeskVisit, settings: Settings, publication: Publication, trial: RunningTrial) -> str:
         """Begin a trial; return its mark. Raises Busy while others run."""
+        archive = visit.desk.archive
         with self._lock:
             if sum(running_trial.runs for running_trial in self._known.values()) >= _AT_ONCE:
-                raise Busy("others try publications now; please try again in a minute")
+                raise visit.outdated(words.msgid("Others try publications now. Please try again in a minute."))
             mark = secrets.token_urlsafe(9)
             self._known[mark] = trial
             while len(self._known) > _MOST:
@@ -208,16 +212,17 @@ TRIALS = Trials()
 # == publications =====================================================================================================
 
 
-#: Keys of a publication by the parts of its form; what is not here is in the last part.
-_FIRST = ("urls", "list", "watch", "description", "note", "fetcher", "start", "interval", "release", "closed_for",
-          "retired")  # fmt: skip
+#: Keys of a publication by the parts of its form: those that one wants, then those that one may want, in groups.
+#: What is not here is in the last group.
+_FIRST = ("urls", "interval")
+_WHAT = ("description", "note", "start", "list", "watch", "fetcher", "release", "closed_for")
 _EXTENT = ("depth", "hosts", "exclude_hosts", "exclude", "paths", "exclude_extensions", "profile", "types",
            "exclude_types", "max_path_depth", "max_file_size", "max_total_size", "page_resources",
            "page_requisites", "max_resource_hosts", "max_page_resources")  # fmt: skip
 _CHECKS = ("check", "checks", "check_search", "check_bounds", "check_pictures", "check_likeness",
-           "error_page", "rule", "step_by_step", "two_persons")  # fmt: skip
+           "error_page", "rule", "step_by_step", "two_persons", "required_hosts")  # fmt: skip
 _BROWSER = ("browser", "click", "browser_behaviours", "browser_page_seconds", "browser_requests", "browser_bytes",
-            "browser_scroll", "browser_clicks", "keep_rendered", "post", "drop_parameters")  # fmt: skip
+            "browser_scroll", "browser_clicks", "keep_rendered", "hash_routes", "post", "drop_parameters")  # fmt: skip
 _OWN = {
     setting.metadata.get("key", setting.name): setting
     for setting in dataclasses.fields(Publication)
@@ -225,8 +230,10 @@ _OWN = {
 }
 _CRAWL = {setting.metadata.get("key", setting.name): setting for setting in dataclasses.fields(CrawlSettings)}
 _DESCRIBE = {f"describe.{setting.name}": setting for setting in dataclasses.fields(DescribeSettings)}
-#: Keys that are lists of tables: a line each, as TOML.
-_TABLES = frozenset({"exclude", "rule", "check", "error_page", "server", "browser", "click", *SECRETS})
+#: Keys of a publication that the archive says where it does not.
+_ABOVE = frozenset({*_CRAWL, *_DESCRIBE, *(setting.name for setting in dataclasses.fields(ReleaseSettings))})
+#: Keys that the form has no field for: a name stays, and a button retires.
+_NOT_HERE = frozenset({"name", "retired"})
 
 
 def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -248,7 +255,7 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
             href=f"/publications/{quote(publication.name, safe='')}",
             description=publication.description,
             urls=publication.named_urls,
-            interval=str(publication.crawl.interval),
+            interval=localized.interval_text(publication.crawl.interval, visit.language),
             next=None
             if publication.retired
             else scheduler.next_due(publication, past.runs.get(publication.name, ()), at),
@@ -309,10 +316,8 @@ def _state_of(text: str) -> str:
 def _form(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: RunningTrial | None) -> Response:
     """Show a publication, or a new one. `copy` is what a file of its own would have."""
     desk = visit.desk
-    settings = desk.settings()
-    held = next(
-        (publication for publication in settings.publications if publication.name == name), None
-    ) or settings.unlisted("x")
+    shown = _form_settings(visit, name, own)
+    held = shown.held
     is_own = not name or settings_files.file_of(desk.archive, name).exists()
     is_open = is_own and visit.may(Right.PUBLICATIONS)
     state = "new" if not name else _own_table(visit, name)[1]
@@ -322,11 +327,15 @@ def _form(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: RunningTri
     if name and not is_own and visit.may(Right.PUBLICATIONS):
         copy = settings_files.text_of({"publication": [own]})
     counts = {} if trial is None or trial.found is None else trial.found.refused
+    sets = tuple(_sets(visit, shown, None if trial is None else trial.found, is_open=is_open))
     return visit.page(
         "publication_form.html",
         name=name,
         description=held.description if name else "",
-        sets=list(_sets(visit, name, held, own, None if trial is None else trial.found, is_open=is_open)),
+        first=_first_fields(visit, shown, name, is_open=is_open),
+        sets=sets,
+        has_more=any(group.is_open for group in sets),
+        next=_next_crawl(visit, held) if name and not held.retired else None,
         state=state,
         is_open=is_open,
         retired=held.retired if name else False,
@@ -339,76 +348,90 @@ def _form(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: RunningTri
     )
 
 
-def _sets(
-    visit: DeskVisit, name: str, held: Publication, own: Mapping[str, Any], trial: Trial | None, *, is_open: bool
-) -> Iterator[FieldSet]:
-    text = visit.desk.look_up(visit.language)
-    faults = visit.problem.faults if visit.problem is not None else {}
-    is_conflict = visit.problem is not None and visit.problem.status == 409
-
-    def made(key: str) -> FormField:
-        setting, value, hint = _setting(held, key)
-        own_value = _own_value(own, key)
-        current = "" if own_value is None else _publications_text(key, own_value)
-        typed = visit.typed(key, current)
-        kind = "told" if not is_open else "choice" if hint is bool or _words_of(setting) else "area" \
-            if str(hint).startswith("tuple") or key == "note" else "text"  # fmt: skip
-        choices = _choices(key, setting, hint, text)
-        in_force = current or _publications_text(key, settings_files.plain(value))
-        return FormField(
-            name=key,
-            label=words.label_of_setting(key.removeprefix("describe."), text),
-            value=typed if is_open else dict(choices).get(in_force, in_force),
-            kind=kind,
-            help=_help(key, text(setting.metadata["help"]), text),
-            choices=choices,
-            fault=faults.get(key.rpartition(".")[2], ""),
-            placeholder=_publications_text(key, settings_files.plain(value)) if name or key not in ("urls",) else "",
-            now=current if is_conflict and typed != current else None,
-            remark=_of_trial(trial, text) if key == "fetcher" and trial is not None else "",
-        )
-
-    if not name:
-        yield FieldSet(words.msgid("Name"), (
-            FormField(name="name", label=text(words.msgid("Name")), value=visit.typed("name", ""),
-                      help=text(words.msgid("Letters, digits, dots and hyphens; it stays for good.")),
-                      fault=faults.get("name", "")),))  # fmt: skip
-    known = [*_OWN, *_CRAWL]
-    parts = ((words.msgid("What, and when"), _FIRST), (words.msgid("Extent"), _EXTENT),
-             (words.msgid("Pages that a browser shows"), _BROWSER),
-             (words.msgid("Checks and release"), _CHECKS))  # fmt: skip
-    for at, (heading, keys) in enumerate(parts):
-        yield FieldSet(
-            heading, tuple(made(key) for key in keys if key in known), is_open=at == 0 or (bool(name) and at == 1)
-        )
-    yield FieldSet(words.msgid("Description"), tuple(made(key) for key in _DESCRIBE), is_open=False)
-    in_parts = {key for _, keys in parts for key in keys} | {"name"}
-    yield FieldSet(
-        words.msgid("Manners and limits"), tuple(made(key) for key in known if key not in in_parts), is_open=False
+def _form_settings(visit: DeskVisit, name: str, own: Mapping[str, Any]) -> FormSettings:
+    settings = visit.desk.settings()
+    held = next((publication for publication in settings.publications if publication.name == name), None)
+    return FormSettings(
+        held or settings.unlisted("x"), own, tuple(settings.profiles), visit.desk.look_up(visit.language)
     )
 
 
-def _setting(held: Publication, key: str) -> tuple[Any, Any, Any]:
-    """Return the setting of a key, its value in force, and its type."""
-    for table, of in ((_OWN, held), (_CRAWL, held.crawl)):
-        if key in table:
-            return table[key], getattr(of, table[key].name), get_type_hints(type(of))[table[key].name]
-    setting = _DESCRIBE[key]
-    return setting, getattr(held.describe, setting.name), str
+def _next_crawl(visit: DeskVisit, publication: Publication) -> datetime:
+    return scheduler.next_due(publication, visit.desk.history().runs.get(publication.name, ()), now())
 
 
-def _own_value(own: Mapping[str, Any], key: str) -> Any:
-    head, dot, tail = key.partition(".")
-    return (own.get(head) or {}).get(tail) if dot else own.get(key)
+def _first_fields(visit: DeskVisit, settings: FormSettings, name: str, *, is_open: bool) -> tuple[FormField, ...]:
+    """Return the fields that one wants: addresses, name, how often."""
+    addresses, how_often = (fields.of_setting(visit, settings.of(key), is_open=is_open) for key in _FIRST)
+    if name:
+        return addresses, how_often
+    text = visit.desk.look_up(visit.language)
+    called = FormField(
+        name="name", label=text(words.msgid("Name")), value=visit.typed("name", ""), fault=visit.fault("name"),
+        help=text(words.msgid("Letters, digits, dots and hyphens; it stays for good. Empty: as the first address.")),
+    )  # fmt: skip
+    return addresses, called, how_often
 
 
-def _words_of(setting: Any) -> tuple[str, ...]:
-    return getattr(setting.metadata["check"], "words", ())
+def _sets(visit: DeskVisit, settings: FormSettings, trial: Trial | None, *, is_open: bool) -> Iterator[FieldSet]:
+    """Yield the fields that one may want, in groups; one with something that is set, or a fault, is unfolded."""
+    text = visit.desk.look_up(visit.language)
+    groups = ((words.msgid("What, and when"), _WHAT), (words.msgid("Extent"), _EXTENT),
+              (words.msgid("Pages that a browser shows"), _BROWSER),
+              (words.msgid("Checks and release"), _CHECKS),
+              (words.msgid("Description"), tuple(_DESCRIBE)))  # fmt: skip
+    in_groups = {key for _, keys in groups for key in keys} | {*_FIRST, *_NOT_HERE}
+    rest = tuple(key for key in (*_OWN, *_CRAWL) if key not in in_groups)
+    for heading, keys in (*groups, (words.msgid("Manners and limits"), rest)):
+        members = []
+        for key in keys:
+            member = fields.of_setting(visit, settings.of(key), is_open=is_open)
+            if key == "page_requisites" and not member.is_set:
+                continue  # an older word, for those who still say it
+            if key == "fetcher" and trial is not None:
+                member = replace(member, remark=_of_trial(trial, text))
+            help_text = _help(key, member.help, settings.of(key).check, visit.language)
+            members.append(replace(member, help=help_text))
+        yield FieldSet(heading, tuple(members), any(_is_wanted(visit, member) for member in members))
 
 
-def _choices(key: str, setting: Any, hint: Any, text: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
-    values = ("yes", "no") if hint is bool else _words_of(setting)
-    return (("", text("as the archive says")), *words.choices_of_setting(key, values, text)) if values else ()
+def _is_wanted(visit: DeskVisit, member: FormField) -> bool:
+    """Return whether a field says something, so that it is not folded away."""
+    is_typed = visit.is_typed and bool(member.value) and member.kind in ("text", "area", "time")
+    return bool(member.is_set or member.fault or member.remark or is_typed)
+
+
+@dataclass(frozen=True, slots=True)
+class FormSettings:
+    """The settings of a publication in a form: those that hold, and what its own table says."""
+
+    held: Publication
+    own: Mapping[str, Any]
+    profiles: tuple[str, ...]
+    text: Callable[[str], str]
+
+    def of(self, key: str) -> FormSetting:
+        """Return a setting."""
+        head, dot, tail = key.partition(".")
+        own = (self.own.get(head) or {}).get(tail) if dot else self.own.get(key)
+        if key in _OWN:
+            setting, value = _OWN[key], getattr(self.held, _OWN[key].name)
+        elif key in _CRAWL:
+            setting, value = _CRAWL[key], getattr(self.held.crawl, _CRAWL[key].name)
+        else:
+            setting, value = _DESCRIBE[key], getattr(self.held.describe, _DESCRIBE[key].name)
+        choices: tuple[tuple[str, str], ...] = ()
+        if key == "profile":
+            choices = (("", self.text(words.msgid("none"))), *((profile, profile) for profile in self.profiles))
+        return FormSetting(
+            name=key, key=tail or key, setting=setting, own=own, in_force=value,
+            has_above=key in _ABOVE or not _has_default(setting), words=choices,
+        )  # fmt: skip
+
+
+def _has_default(setting: dataclasses.Field[Any]) -> bool:
+    """Return whether one of the values that a setting may have is its default, and no other table says another."""
+    return setting.metadata["check"] is validators.boolean or hasattr(setting.metadata["check"], "words")
 
 
 def _of_trial(trial: Trial, text: Callable[[str], str]) -> str:
@@ -424,112 +447,127 @@ def _of_trial(trial: Trial, text: Callable[[str], str]) -> str:
     return text(words.msgid("The trial: the start pages hold their text without a browser."))
 
 
-def _help(key: str, help_text: str, text: Callable[[str], str]) -> str:
-    if key == "exclude":
-        return f"{help_text} {text(words.msgid('One a line: a host, or host and path with *, then # and the reason.'))}"
-    if key in _TABLES:
-        return f"{help_text} {text(words.msgid('One a line, as TOML.'))} {_EXAMPLES.get(key, '')}"
+def _help(key: str, help_text: str, check: Any, language: str) -> str:
+    if hasattr(check, "table") or (check is validators.time and key == "start"):
+        return f"{help_text} {localized.what_to_type(check, language)}"
     return help_text
 
 
-_EXAMPLES = {
-    "check": 'url = "http://www.example.org/", name = "Start", expects = "page", by = "person"',
-    "rule": 'match = "/search", on = "form", does = "search", term = "q"',
-    "error_page": 'contains = "<h1>Error</h1>"',
-    "server": 'host = "www.example.org", wait = 2',
-    "browser": 'match = "/map/*"',
-    "click": 'text = "Accept"',
-}
+# -- from text to text -------------------------------------------------------------------------------------------------
 
 
-# -- from text and to text ---------------------------------------------------------------------------------------------
-
-
-def _publications_text(key: str, value: Any) -> str:
-    """Return the value of a key as it is in the form."""
-    if key in _TABLES and isinstance(value, list | tuple):
-        return "\n".join(_table_line(key, table) for table in value)
-    if isinstance(value, list):
-        return "\n".join(map(str, value))
-    return fields.as_text(value)
-
-
-def _table_line(key: str, table: Mapping[str, Any]) -> str:
-    if key == "exclude" and set(table) <= {"match", "reason"}:
-        return f"{table.get('match', '')} # {table['reason']}" if table.get("reason") else str(table.get("match", ""))
-    return settings_files.text_of(dict(table)).strip().replace("\n", ", ")
-
-
-def _value(key: str, text: str) -> Any:
-    """Return what was typed for a key as TOML has it. Raises SettingsError for a line that is none."""
-    if key in _TABLES:
-        return [_table(key, line.strip()) for line in text.splitlines() if line.strip()]
-    if key == "depth" and text == "unlimited":
-        return text
-    if key in _CRAWL:
-        return fields.from_text(CrawlSettings, _CRAWL[key].name, text)
-    if key in _OWN:
-        return fields.from_text(Publication, _OWN[key].name, text)
-    return text
-
-
-def _table(key: str, line: str) -> dict[str, Any]:
-    if key == "exclude" and "=" not in line.partition("#")[0]:
-        match, _, reason = line.partition("#")
-        return {"match": match.strip()} | ({"reason": reason.strip()} if reason.strip() else {})
-    try:
-        return dict(tomllib.loads(f"it = {{ {line} }}")["it"])
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError("publication", [f"{key}: {line!r} is no TOML: {error}"]) from None
-
-
-def _typed_values(visit: DeskVisit, own: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the keys that were typed and differ from the file, and those that were emptied."""
+def _typed_values(visit: DeskVisit, settings: FormSettings) -> tuple[dict[str, Any], list[str]]:
+    """Return the keys that were typed and differ from the file, and those that were emptied. Raises FieldsRefused."""
     values: dict[str, Any] = {}
     removed: list[str] = []
+    faults: dict[str, tuple[str, str]] = {}
     for key in (*_OWN, *_CRAWL, *_DESCRIBE):
-        if key == "name" or not visit.form.has(key):
+        if key in _NOT_HERE:
             continue
-        own_value = _own_value(own, key)
-        current = "" if own_value is None else _publications_text(key, own_value)
-        typed = visit.form.one(key)
-        if typed == current.strip():
+        shown = settings.of(key)
+        try:
+            is_changed, value = fields.typed_setting(visit, shown)
+        except ValueError as error:
+            faults[key] = shown.label(visit), str(error)
             continue
-        if typed:
-            values[key] = _value(key, typed)
-        elif own_value is not None:
+        if is_changed and value is not None:
+            values[key] = value
+        elif is_changed and shown.own is not None:
             removed.append(key)
+    faults |= _against_each_other(visit, settings, {**settings.own, **values}, removed, faults)
+    if faults:
+        raise _refusal(visit, faults)
     return values, removed
+
+
+def _refusal(visit: DeskVisit, faults: Mapping[str, tuple[str, str]]) -> FieldsRefused:
+    """Return the error of the form, with its faults in the order of its fields."""
+    order = ("urls", "name", "interval", *_WHAT, *_EXTENT, *_BROWSER, *_CHECKS, *_DESCRIBE)
+    places = {key: number for number, key in enumerate(order)}
+    return visit.refusal(dict(sorted(faults.items(), key=lambda fault: places.get(fault[0], len(places)))))
+
+
+def _against_each_other(
+    visit: DeskVisit, settings: FormSettings, says: Mapping[str, Any], removed: Iterable[str], known: Iterable[str]
+) -> dict[str, tuple[str, str]]:
+    """Return what is missing, and what does not go with the feed that a publication watches."""
+    held = {key: value for key, value in says.items() if key not in set(removed)}
+    faults: dict[str, str] = {}
+    if not any(held.get(key) for key in ("urls", "list", "watch")) and "urls" not in set(known):
+        faults["urls"] = visit.said(words.msgid("Type the address where the crawl begins, such as www.example.org."))
+    if held.get("watch"):
+        sentence = words.msgid("This does not go with a feed to watch, whose pages alone are fetched: leave it empty.")
+        against = [key for key in ("urls", "list") if held.get(key)]
+        against += [key for key, only in settings_files.OF_WATCH.items() if held.get(key, only) != only]
+        faults |= {key: visit.said(sentence) for key in against if key not in set(known)}
+    return {key: (settings.of(key).label(visit), sentence) for key, sentence in faults.items()}
 
 
 # -- what the form does ------------------------------------------------------------------------------------------------
 
 
 def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
-    """Write a publication; it is in force within a second.
+    """Write a publication; it is in force within a second, and says when it is crawled next.
 
-    Raises SettingsError, Busy, UsageError; nothing is written then.
+    Raises FieldsRefused, Busy; nothing is written then.
     """
     archive = visit.desk.archive
-    name = path_params.get("name") or visit.form.one("name")
-    if path_params.get("name"):
+    if name := path_params.get("name", ""):
         settings_files.write_publication(archive, name, lambda: _edited(visit, name))
     else:
-        _must_be_name(visit, name)
-        values, _ = _typed_values(visit, {})
+        name, values = _new_values(visit)
+        values.setdefault("start", first_crawls.first_start(archive).replace(tzinfo=None))
         settings_files.write_publication(archive, name, lambda: settings_files.new_text(archive, name, values))
-    return visit.led(
-        f"/publications/{quote(name, safe='')}", words.msgid("The publication was saved; it holds at once.")
-    )
+    visit.desk.look(surely=True)
+    return visit.led(f"/publications/{quote(name, safe='')}", _what_follows(visit, name))
 
 
-def _must_be_name(visit: DeskVisit, name: str) -> None:
-    if not name:
-        raise UsageError(visit.desk.said(words.msgid("Give it a name."), visit.language))
+def _new_values(visit: DeskVisit) -> tuple[str, dict[str, Any]]:
+    """Return the name of a new publication, typed or proposed, and its settings. Raises FieldsRefused."""
+    faults: dict[str, tuple[str, str]] = {}
+    values: dict[str, Any] = {}
     try:
-        _OWN["name"].metadata["check"](name)
-    except ValueError as error:
-        raise SettingsError("publication", [f"name: {error}"]) from None
+        values, _ = _typed_values(visit, _form_settings(visit, "", {}))
+    except FieldsRefused as error:
+        faults = error.faults
+    name = visit.form.one("name")
+    taken = {publication.name for publication in visit.desk.settings().publications}
+    if not name and not faults:
+        name = first_crawls.propose_name((*values.get("urls", ()), *filter(None, [values.get("watch")])), taken)
+    label = visit.said(words.msgid("Name"))
+    if name in taken or (name.isprintable() and "/" not in name and name and _has_file(visit, name)):
+        faults["name"] = label, visit.said(words.msgid("There is a publication of this name. Choose another one."))
+    elif name or not faults:
+        try:
+            localized.value_of(validators.name, name, visit.language)
+        except ValueError as error:
+            faults["name"] = label, str(error)
+    if faults:
+        raise _refusal(visit, faults)
+    return name, values
+
+
+def _has_file(visit: DeskVisit, name: str) -> bool:
+    with suppress(OSError):  # a name that is too long
+        return settings_files.file_of(visit.desk.archive, name).exists()
+    return False
+
+
+def _what_follows(visit: DeskVisit, name: str) -> str:
+    """Return that a publication was saved, and when it is crawled next."""
+    held = next((known for known in visit.desk.settings().publications if known.name == name), None)
+    if held is None or held.retired:
+        return words.msgid("The publication was saved; it holds at once.")
+    runs = visit.desk.history().runs.get(name, ())
+    when = _next_crawl(visit, held)
+    if agent_status.running(visit.desk.archive) is None and when <= now():
+        return words.msgid("The publication was saved. No agent runs; it is fetched as soon as one does.")
+    places = {"when": languages.moment(when, visit.language)}
+    if runs:
+        return visit.said(words.msgid("The publication was saved. It is fetched next on %(when)s."), **places)
+    return visit.said(words.msgid(
+        "The publication was saved. It is fetched first on %(when)s. Until then it can be changed or retired here."
+    ), **places)  # fmt: skip
 
 
 def _edited(visit: DeskVisit, name: str) -> str:
@@ -539,8 +577,8 @@ def _edited(visit: DeskVisit, name: str) -> str:
             "Somebody changed this publication meanwhile. The fields have your input, with the present values beneath. "
             "Save again to take yours."
         )
-        raise Busy(visit.desk.said(late, visit.language))
-    values, removed = _typed_values(visit, own)
+        raise visit.outdated(late)
+    values, removed = _typed_values(visit, _form_settings(visit, name, own))
     return settings_files.edited_text(visit.desk.archive, name, values, removed)
 
 
@@ -562,20 +600,19 @@ def retire(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 def try_(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Try a publication as it was typed; nothing is archived, and nothing is saved."""
     archive = visit.desk.archive
-    name = path_params.get("name") or visit.form.one("name")
-    if path_params.get("name"):
+    if name := path_params.get("name", ""):
         own, _ = _own_table(visit, name)
-        values, removed = _typed_values(visit, own)
+        values, removed = _typed_values(visit, _form_settings(visit, name, own))
         text = settings_files.edited_text(archive, name, values, removed)
     else:
-        _must_be_name(visit, name)
-        values, _ = _typed_values(visit, {})
+        name, values = _new_values(visit)
         text = settings_files.new_text(archive, name, values)
     settings, publication = settings_files.with_text(archive, name, text)
+    typed = [(field_name, value) for field_name, value in visit.form.typed() if field_name != "name"]
     trial = RunningTrial(
-        path_params.get("name", ""), visit.session.public, tuple(visit.form.typed()), visit.form.token.state
+        path_params.get("name", ""), visit.session.public, (*typed, ("name", name)), visit.form.token.state
     )
-    mark = TRIALS.begin(archive, settings, publication, trial)
+    mark = TRIALS.begin(visit, settings, publication, trial)
     return visit.led(f"/publications-trial/{mark}")
 
 

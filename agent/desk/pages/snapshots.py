@@ -16,6 +16,7 @@ text, in pieces (`log/<name>`).
 from __future__ import annotations
 
 import csv
+import dataclasses
 import gzip
 import io
 import json
@@ -34,8 +35,9 @@ from starlette.responses import RedirectResponse, Response
 from agent.catalogue import recording, stepfolders
 from agent.crawl import job_folder
 from agent.crawl.job_folder import step_folder
-from agent.desk import forms
+from agent.desk import forms, localized
 from agent.desk.pages import fields, jobs
+from agent.desk.pages.fields import FormSetting
 from agent.desk.theme import words
 from agent.desk.theme.who_may import refusal, waits_for
 from agent.desk.views import Button, FormField, SnapshotLine, Work
@@ -75,9 +77,10 @@ from webarcfs.archive.catalogue.workflow import (
     next_of_person,
     progress_of,
 )
+from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import Settings
-from webarcfs.archive.model.errors import Busy, Damaged, Forbidden, NotFound, UsageError, WebarcError
+from webarcfs.archive.config.settings import CrawlSettings, Settings
+from webarcfs.archive.model.errors import Damaged, FieldsRefused, Forbidden, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, format_time, now, parse_time
 from webarcfs.archive.system import clocks, files
 from webarcfs.archive.system.files import size_of
@@ -154,7 +157,7 @@ def line_of(visit: DeskVisit, row: RecordRow, *, is_ticked: bool = False) -> Sna
         has_warning=not row.progress.passed,
         is_locked=is_locked,
         work=_work(visit, row.id) if is_locked else None,
-        closed_for=row.closed_for,
+        closed_for=localized.interval_of(row.closed_for, visit.language),
         next=button,
         waits_for=waits_for,
         is_ticked=is_ticked,
@@ -263,6 +266,7 @@ def _can_be_patched(visit: DeskVisit, record_id: str) -> bool:
 # == new ==============================================================================================================
 
 
+_CHOOSE = words.msgid("Choose one of the list.")
 #: Fields of a record that are set before it is fetched.
 _FIELDS = ("remarks", "signature", "provenance", "project", "crawlerRemarks")
 
@@ -276,7 +280,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     chosen = visit.typed("publication", visit.parameter("publication"))
     first = (
         FormField(name="publication", label=text(words.msgid("Publication")), value=chosen, kind="choice",
-                  choices=known),
+                  choices=known, fault=visit.fault("publication")),
         FormField(name="reason", label=text(words.msgid("Occasion")), value=visit.typed("reason", ""),
                   help=text(words.msgid("Why it is fetched now; empty for a regular crawl."))),
         FormField(name="shift", label=text(words.msgid("The schedule")), value=visit.typed("shift", ""), kind="choice",
@@ -284,22 +288,30 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                            ("yes", text(words.msgid("continues from this crawl"))))),
     )  # fmt: skip
     more = tuple(fields.of_field(visit, BY_NAME[name], visit.typed(name, "")) for name in _FIELDS)
-    crawl = settings.crawl
-    crawl_settings = (
-        ("depth", str(crawl.depth)),
-        ("wait", str(crawl.wait)),
-        ("max_instances", str(crawl.max_instances)),
-        ("robots", "yes" if crawl.robots else "no"),
-        ("user_agent", crawl.user_agent),
-    )
     return visit.page(
         "new.html",
         publications=known,
         fields=(*first, *more),
-        told=crawl_settings,
+        told=_told(visit, settings),
         has_agent=agent_status.running(desk.archive) is not None,
         command=f"webarc-agent start --archive {desk.archive.root}",
     )
+
+
+#: Settings of the archive that the form of a new crawl tells.
+_TOLD = ("depth", "wait", "max_instances", "robots", "user_agent")
+
+
+def _told(visit: DeskVisit, settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield what settings are called, with their values, as people read them."""
+    for setting in dataclasses.fields(CrawlSettings):
+        if setting.name in _TOLD:
+            value = getattr(settings.crawl, setting.name)
+            shown = FormSetting(
+                name=setting.name, key=setting.name, setting=setting, own=value, in_force=value, has_above=False
+            )
+            field = fields.of_setting(visit, shown, is_open=False)
+            yield field.label, field.value
 
 
 def _choices(settings: Settings) -> tuple[tuple[str, str], ...]:
@@ -314,8 +326,8 @@ def _choices(settings: Settings) -> tuple[tuple[str, str], ...]:
 def start(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Enter the snapshot, and ask for its capture."""
     form = visit.form
-    if not form.one("publication"):
-        raise UsageError(visit.desk.said(words.msgid("Choose a publication."), visit.language))
+    if form.one("publication") not in {known.name for known in visit.desk.settings().publications}:
+        raise visit.refusal({"publication": (visit.said(words.msgid("Publication")), visit.said(_CHOOSE))})
     reason = form.one("reason")
     record = records.enter(
         visit.desk.archive,
@@ -538,7 +550,7 @@ def release_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Release the ticked snapshots, each judged by itself; report which were not, and why."""
     numbers = sorted(_ticked(visit))
     if not numbers:
-        raise UsageError(visit.desk.said(words.msgid("Tick the crawls that readers shall see."), visit.language))
+        raise visit.refusal({}, visit.said(words.msgid("Tick the crawls that readers shall see.")))
     done, refused = 0, []
     for record_id in _ids(visit, numbers):
         try:
@@ -576,7 +588,7 @@ def to_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Lead from the list to the form that changes the ticked snapshots."""
     ticked = _ticked(visit)
     if not ticked:
-        raise UsageError(visit.desk.said(words.msgid("Tick the crawls that shall be changed."), visit.language))
+        raise visit.refusal({}, visit.said(words.msgid("Tick the crawls that shall be changed.")))
     return visit.led(f"{PATH}/edit?{urlencode({'ticked': forms.written(ticked)})}")
 
 
@@ -596,7 +608,7 @@ def save_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     changes = {name: values[-1].strip() for name, values in visit.form.fields.items()
                if name in names and values[-1].strip()}  # fmt: skip
     if not changes:
-        raise UsageError(visit.desk.said(words.msgid("Fill in what shall be the same in all of them."), visit.language))
+        raise visit.refusal({}, visit.said(words.msgid("Fill in what shall be the same in all of them.")))
     numbers = sorted(forms.read(visit.form.one("ticked")))
     done = 0
     for record_id in _ids(visit, numbers):
@@ -661,8 +673,8 @@ def _pieces(catalogue: Catalogue, blob: str) -> Generator[bytes, None, None]:
             yield piece
 
 
-def _wrong(visit: DeskVisit, text: str) -> UsageError:
-    return UsageError(visit.desk.said(text, visit.language))
+def _wrong(visit: DeskVisit, text: str) -> FieldsRefused:
+    return visit.refusal({}, visit.said(text))
 
 
 # == logs =============================================================================================================
@@ -939,6 +951,10 @@ def _extensions(record: Record) -> tuple[Slice, ...]:
     return tuple(Slice(name, count, 0) for name, count in counts[:_SLICES])
 
 
+def _label_of(visit: DeskVisit, name: str) -> str:
+    return words.of_field(BY_NAME[name], visit.language, visit.desk.look_up(visit.language))[0]
+
+
 def _measure(visit: DeskVisit) -> tuple[FormField, ...]:
     return tuple(
         fields.of_field(visit, BY_NUMBER[number], visit.typed(BY_NUMBER[number].name, "")) for number in range(76, 82)
@@ -966,9 +982,9 @@ def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 def _must_be_mine(visit: DeskVisit, changes: Mapping[str, str]) -> None:
     """Raises Busy where a form was made from another state of the record, and would change it."""
     if changes:
-        raise Busy(visit.desk.said(words.msgid(
+        raise visit.outdated(words.msgid(
             "Somebody else changed this description meanwhile. The fields have your input, with the present values "
-            "beneath. Save again to take yours."), visit.language))  # fmt: skip
+            "beneath. Save again to take yours."))  # fmt: skip
 
 
 def _decision(decision: Decision, done: str) -> object:
@@ -1011,7 +1027,7 @@ def step(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Ask for a step."""
     word = visit.form.one("step")
     if word not in {str(step) for step in RUNS}:
-        raise UsageError(f"there is no step {word!r}")
+        raise visit.refusal({}, visit.said(words.msgid("There is no such step.")))
     if not visit.may(right := TABLE[WorkflowStep(word)].right):
         raise Forbidden(refusal(visit, right))
     record = _record_as_seen(visit, path_params["record"])
@@ -1055,7 +1071,7 @@ def look(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     is_good = visit.form.one("found") == "good"
     remark = visit.form.one("remark")
     if not is_good and not remark:
-        raise UsageError(visit.desk.said(words.msgid("Say what is wrong with the page."), visit.language))
+        raise visit.refusal({}, visit.said(words.msgid("Say what is wrong with the page.")))
     page = visit.form.one("page")
     records.look(visit.desk.archive, path_params["record"], page, visit.acting, is_good=is_good, remark=remark)
     return visit.led(href_of(path_params["record"]), words.msgid("The look was kept."))
@@ -1064,17 +1080,22 @@ def look(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 def measure(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Keep a measure of preservation."""
     form = visit.form
+    faults: dict[str, tuple[str, str]] = {}
     if not form.one("measureKind"):
-        raise UsageError(visit.desk.said(words.msgid("Say in a word what the measure was."), visit.language))
-    size = form.one("measureBytes")
-    if size and not (size.isascii() and size.isdecimal() and len(size) < 19):
-        raise UsageError(visit.desk.said(words.msgid("The bytes are a number."), visit.language))
+        faults["measureKind"] = _label_of(visit, "measureKind"), visit.said(words.msgid("Say in a word what it was."))
+    size = 0
+    try:
+        size = validators.size(localized.value_of(validators.size, form.one("measureBytes") or "0", visit.language))
+    except ValueError as error:
+        faults["measureBytes"] = _label_of(visit, "measureBytes"), str(error)
+    if faults:
+        raise visit.refusal(faults)
     taken = Measure(
         kind=form.one("measureKind"),
         description=form.one("measureDescription"),
         software=form.one("measureSoftware"),
         parameters=form.one("measureParameters"),
-        size=int(size) if size else None,
+        size=size if form.one("measureBytes") else None,
         remarks=form.one("measureRemarks"),
         readers_see=form.one("readers") == "yes",
     )

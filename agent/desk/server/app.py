@@ -64,8 +64,12 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import (
     Busy,
+    FieldsRefused,
+    Forbidden,
+    FormOutdated,
     NotFound,
     SettingsError,
+    StepRefused,
     TooMany,
     UsageError,
     WebarcError,
@@ -349,6 +353,11 @@ _FEED = "/feed/-.atom"
 _FILES = re.compile(r"^(?:\S+\.toml: )+")
 #: What may be the hash of a password.
 _HASH = re.compile(r"\$argon2\S*|\$\d?[a-z]*\$\S+")
+_NOT_TAKEN = msgid("Nothing was saved. Your input is still here. Please look at these fields:")
+_FAULT_ELSEWHERE = msgid(
+    "Nothing was saved: a file of settings has a fault elsewhere. Options names it, and an administrator repairs it."
+)
+_NOT_WRITTEN = msgid("It could not be written: %(why)s. Your input is still here.")
 _MEANWHILE = msgid("Your session was over. Your input is still here; nothing was sent yet.")
 
 
@@ -454,7 +463,7 @@ class DeskApp:
         try:
             return post(visit, visit.request.path_params)
         except (WebarcError, OSError) as error:
-            return self._again(route, visit, _problem(error))
+            return self._again(route, visit, _problem(error, visit))
 
     def _again(self, route: DeskRoute, visit: DeskVisit, problem: Problem, *, is_typed: bool = True) -> Response:
         """Show the page of a form, with what was typed and why it was not taken."""
@@ -634,16 +643,36 @@ _HEADINGS = {
 }
 
 
-def _problem(error: Exception) -> Problem:
-    """Return the answer to a form that could not be taken: 409 where somebody else was faster, else 400 or 403."""
+def _problem(error: Exception, visit: DeskVisit) -> Problem:
+    """Return the answer to a form that could not be taken: 409 where somebody else was faster, else 400 or 403.
+
+    It names no path of this machine, and no setting by its key.
+    """
     status = HTTPStatus.CONFLICT if isinstance(error, Busy) else http_status_of(error)
-    faults: dict[str, str] = {}
+    if isinstance(error, FieldsRefused):
+        faults = {name: text for name, (_, text) in error.faults.items()}
+        labels = {name: label for name, (label, _) in error.faults.items()}
+        return Problem(error.heading or visit.said(_NOT_TAKEN), faults, int(status), labels, error.anchor)
     if isinstance(error, SettingsError):
-        status = HTTPStatus.BAD_REQUEST
-        for fault in error.faults:
-            name, _, text = _FILES.sub("", fault).partition(": ")
-            faults[name.rpartition(".")[2]] = text
-    return Problem(str(error), faults, int(status))
+        return Problem(visit.said(_FAULT_ELSEWHERE), status=int(HTTPStatus.BAD_REQUEST))
+    if isinstance(error, OSError):
+        return Problem(visit.said(_NOT_WRITTEN, why=error.strerror or type(error).__name__), status=int(status))
+    text = str(error).replace(f"{visit.desk.archive.root}/", "").replace(str(visit.desk.archive.root), "…")
+    if visit.language == "en" or isinstance(error, FormOutdated):
+        return Problem(text, status=int(status))
+    generic = next(sentence for kind, sentence in _IN_GENERAL if isinstance(error, kind))
+    detail = "" if isinstance(error, StepRefused | Busy) else text
+    return Problem(visit.said(generic), status=int(status), detail=detail)
+
+
+#: What people read of an error that has no words in their language; the English ones may stand beneath.
+_IN_GENERAL: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (StepRefused, msgid("The crawl does not take this step now. Nothing was done; this is how it is now.")),
+    (Busy, msgid("Somebody else was faster, or works on it. Nothing was done; this is how it is now.")),
+    (NotFound, msgid("What this form is about is not there any more. Nothing was done.")),
+    (Forbidden, msgid("You do not have the right to do this")),
+    (Exception, msgid("This form was not taken. Nothing was done.")),
+)
 
 
 def _target(request: Request) -> str:

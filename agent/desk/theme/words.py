@@ -7,9 +7,12 @@ the German term of the source, by which archivists know it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from webarcfs.archive.catalogue.record import Field, FieldNumber, RecordState
 from webarcfs.archive.catalogue.workflow import Right, WorkflowStep
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import parse_time
 from webarcfs.web import language
 
 # == words, pure ======================================================================================================
@@ -106,6 +109,18 @@ SAVED_TOO_OFTEN = msgid("You saved %(count)s pages within an hour. You may save 
 TOO_MANY_WAIT = msgid("Too many pages wait to be saved. Try again in some minutes.")
 
 
+def moment_of(text: str, language_: str) -> str:
+    """Return a time that is written as files have it, as people read it; any other text as it is."""
+    with suppress(Damaged):
+        return language.moment(parse_time(text), language_)
+    return text
+
+
+def percent(value: float, language_: str) -> str:
+    """Return a number of per cent with one decimal, without its sign."""
+    return language.per_cent(value / 100, 1, language_).removesuffix(" %")
+
+
 def state(word: str) -> tuple[str, str]:
     """Return the words and the sign of a state."""
     return STATES.get(word, (word, "?"))
@@ -125,7 +140,7 @@ _HELP: dict[int, str] = {
     FieldNumber.REMARKS: msgid("Whatever others should know of this crawl."),
     FieldNumber.DATE: msgid("When its pages were fetched, CET."),
     FieldNumber.PERSON: msgid("Who had it fetched."),
-    FieldNumber.OPERATING_SYSTEM: msgid("What the server said of itself."),
+    FieldNumber.OPERATING_SYSTEM: msgid("The system of the server that the site came from, where the server named it."),
     FieldNumber.PATH: msgid("The repositories that hold its pages."),
     FieldNumber.TOOL: msgid("The program that did it, with its version."),
     FieldNumber.DOMAIN: msgid("The domain that was wanted."),
@@ -210,7 +225,9 @@ _ABOUT: dict[str, tuple[str, str]] = {
 def of_field(field: Field, code: str, text: Callable[[str], str]) -> tuple[str, str]:
     """Return label and help of a field in a language."""
     help_text = text(_HELP[field.number])
-    return (field.de, help_text) if code == "de" else (field.en[:1].upper() + field.en[1:], f"{help_text} ({field.de})")
+    if code == "de":
+        return field.de, f"{help_text} (Feld {field.number})"
+    return field.en[:1].upper() + field.en[1:], f"{help_text} ({field.de}, field {field.number})"
 
 
 def of_about(name: str, text: Callable[[str], str]) -> tuple[str, str]:
@@ -219,12 +236,13 @@ def of_about(name: str, text: Callable[[str], str]) -> tuple[str, str]:
     return text(label), text(help_text)
 
 
-#: Keys of settings that people do not read as they are → what they are called.
+#: Key of a setting → what it is called on pages.
 _LABELS = {
-    "closed_for": msgid("Embargo"),
-    "page_resources": msgid("Embedded resources"),
-    "page_requisites": msgid("Embedded resources (older setting)"),
-    "fetcher": msgid("This site needs a browser"),
+    "additions": msgid("Additions to pages"),
+    "after": msgid("After which step"),
+    "at_deadline": msgid("When its time is over"),
+    "backup_age": msgid("Oldest backup"),
+    "bind": msgid("Sender address"),
     "browser": msgid("Pages that need a browser in any case"),
     "browser_behaviours": msgid("What is done on a page"),
     "browser_bytes": msgid("Bytes of a page"),
@@ -232,31 +250,143 @@ _LABELS = {
     "browser_page_seconds": msgid("Seconds of a page"),
     "browser_requests": msgid("Requests of a page"),
     "browser_scroll": msgid("Steps of scrolling"),
+    "ca": msgid("Further certificate authorities"),
+    "certificates": msgid("Certificates"),
+    "check": msgid("Reference pages"),
+    "check_bounds": msgid("Allowed difference"),
+    "check_likeness": msgid("Likeness of pictures"),
+    "check_pictures": msgid("Pictures to compare"),
+    "check_search": msgid("Word that the search must find"),
+    "checks": msgid("Further checks"),
     "click": msgid("Buttons to click"),
-    "keep_rendered": msgid("Kept of what a browser shows"),
-    "post": msgid("POST requests of scripts"),
-    "mail": msgid("Mail to"),
-    "mail_from": msgid("Mail comes from"),
-    "webhook": msgid("Requests to (webhooks)"),
+    "closed_for": msgid("Embargo"),
     "command": msgid("Program that is run"),
-    "sendmail": msgid("Program that sends mail"),
-    "webhook_secret": msgid("File with the secret of the requests"),
-    "events": msgid("What is told"),
+    "commit_interval": msgid("Seconds between commits"),
+    "conditional": msgid("Ask only for what changed"),
+    "cookies": msgid("Cookies"),
+    "depth": msgid("Depth"),
+    "description": msgid("Description"),
     "digest": msgid("Daily digest at"),
     "disk_free": msgid("Least free disk"),
-    "backup_age": msgid("Oldest backup"),
+    "drop_parameters": msgid("Dropped parameters"),
+    "error_page": msgid("Marks of error pages"),
+    "events": msgid("What is told"),
+    "exclude": msgid("Excluded parts"),
+    "exclude_extensions": msgid("Excluded extensions"),
+    "exclude_hosts": msgid("Excluded hosts"),
+    "exclude_types": msgid("Excluded types"),
+    "fetcher": msgid("This site needs a browser"),
+    "filters": msgid("Filters"),
+    "hash_routes": msgid("Views behind #"),
+    "headers": msgid("Header fields"),
+    "hosts": msgid("Further hosts"),
     "index_age": msgid("Longest delay of the search"),
+    "institution": msgid("Institution"),
+    "interval": msgid("How often"),
+    "keep_errors": msgid("Keep error pages"),
+    "keep_rendered": msgid("Kept of what a browser shows"),
+    "keep_warc": msgid("Keep WARC files"),
+    "links": msgid("Links"),
+    "list": msgid("File with addresses"),
+    "login": msgid("Login"),
+    "mail": msgid("Mail to"),
+    "mail_from": msgid("Mail comes from"),
+    "max_document_time": msgid("Longest time of a document"),
+    "max_duration": msgid("Longest time of a crawl"),
+    "max_file_size": msgid("Largest document"),
+    "max_host_documents": msgid("Most documents of a host"),
+    "max_hosts": msgid("Most hosts"),
+    "max_instances": msgid("Downloads at a time"),
+    "max_page_resources": msgid("Most resources of a page"),
+    "max_parameters": msgid("Most parameters of an address"),
+    "max_path_depth": msgid("Deepest path"),
+    "max_pattern": msgid("Most pages of one pattern"),
+    "max_queries": msgid("Most queries of a page"),
+    "max_redirects": msgid("Most redirects of a domain"),
+    "max_repeats": msgid("Most repetitions in an address"),
+    "max_resource_hosts": msgid("Most hosts of resources"),
+    "max_sitemap_urls": msgid("Most addresses of sitemaps"),
+    "max_total_size": msgid("Largest crawl"),
+    "max_years_ahead": msgid("Most years ahead"),
+    "max_years_back": msgid("Most years back"),
+    "medium": msgid("Medium"),
+    "min_share": msgid("Smallest share"),
+    "name": msgid("Name"),
+    "note": msgid("Note"),
+    "page_requisites": msgid("Embedded resources (older setting)"),
+    "page_resources": msgid("Embedded resources"),
+    "paths": msgid("Paths"),
+    "post": msgid("POST requests of scripts"),
+    "private_addresses": msgid("Private addresses"),
+    "profile": msgid("Profile"),
+    "project": msgid("Project"),
+    "provenance": msgid("Provenance"),
+    "proxy": msgid("Proxy"),
+    "query_seconds": msgid("Seconds for a query"),
+    "rate_limit": msgid("Most bytes a second"),
+    "release": msgid("Release"),
+    "required_hosts": msgid("Hosts that must be complete"),
+    "retired": msgid("Retired"),
+    "robots": msgid("Obey robots.txt"),
+    "robots_for": msgid("What robots.txt holds for"),
+    "rule": msgid("Rules for forms and links"),
+    "search": msgid("Search"),
+    "sendmail": msgid("Program that sends mail"),
+    "server": msgid("Single servers"),
+    "session_parameters": msgid("Session parameters"),
+    "settle": msgid("Seconds to change an addition"),
+    "signature": msgid("Signature"),
+    "sitemaps": msgid("Sitemaps"),
+    "start": msgid("First crawl"),
+    "step_by_step": msgid("Step by step"),
+    "strict_schema": msgid("Strict schema"),
+    "timeout": msgid("Seconds without an answer"),
+    "to": msgid("Folder of the backup"),
+    "two_persons": msgid("Two persons"),
+    "types": msgid("Types"),
+    "unchanged": msgid("Pages that did not change"),
+    "urls": msgid("Addresses"),
+    "user_agent": msgid("Name of the crawler"),
+    "wait": msgid("Seconds between two requests"),
+    "watch": msgid("Feed to watch"),
+    "webhook": msgid("Requests to (webhooks)"),
+    "webhook_secret": msgid("File with the secret of the requests"),
+    "wget_args": msgid("Arguments for wget"),
 }
 #: The same for those of the whole archive, where they differ.
 _LABELS_OF_ARCHIVE = {"fetcher": msgid("Sites need a browser")}
+#: Key of a setting → its help on pages, where that of commands names settings or commands.
+_HELPS_OF_SETTINGS = {
+    "at_deadline": msgid("What becomes of a crawl that was not done in its time."),
+    "certificates": msgid("Whether servers need a valid certificate; what was wrong with it stands with each capture."),
+    "check": msgid("Pages that the check of each crawl looks at."),
+    "depth": msgid("How many links away from a start address a page may be, or unlimited."),
+    "digest": msgid("Time of the day, CET, at which what is still so is told again, all together; or never."),
+    "fetcher": msgid("Whether a browser shows pages, so that what their scripts ask for and make is archived."),
+    "hash_routes": msgid(
+        "Whether the browser shows what links lead to by #/ and #! alone: what it asks for is archived."
+    ),
+    "keep_rendered": msgid("What is kept of what a browser showed."),
+    "links": msgid("Keep the links of pages, so that people can ask which pages lead where."),
+    "max_instances": msgid("Programs that fetch at a time, one at most for a server; the archive's number bounds all."),
+    "max_path_depth": msgid("Segments of the path of an address; 0 or unlimited: as many as can be kept, 200."),
+    "page_requisites": msgid("An older setting: no means the same as embedded resources that are not fetched."),
+    "post": msgid("Whether requests of scripts that send something go out."),
+    "proxy": msgid("The address of a proxy for all requests; empty: as the machine is set up."),
+    "required_hosts": msgid("Hosts that must be complete before a crawl is released by its checks."),
+    "search": msgid("Keep the words of documents, so that people can search them."),
+    "urls": msgid("Where the crawl begins, one address a line, such as www.example.org."),
+}
 #: Key of a setting → the words for its values, in the order in which a form has them.
 _CHOICES: dict[str, dict[str, str]] = {
-    "fetcher": {"wget": msgid("no"), "auto": msgid("pages that need one"), "browser": msgid("every page")},
-    "post": {"own": msgid("to the site's own hosts"), "keep": msgid("also with a login"), "leave": msgid("none")},
-}
-
-#: Key of a setting that is a list of words → these words with what they mean, in the order of a form.
-_TICKS: dict[str, dict[str, str]] = {
+    "additions": {"shown": msgid("readers see them"), "staff": msgid("staff alone sees them")},
+    "after": {"capture": msgid("the crawl"), "release": msgid("the release")},
+    "at_deadline": {"publish": msgid("what there is is published"), "wait": msgid("it waits for an order")},
+    "browser_behaviours": {
+        "scroll": msgid("scroll down"), "lazy": msgid("load what comes into view"), "more": msgid("load more"),
+        "play": msgid("play sounds and films"),
+    },
+    "certificates": {"check": msgid("must be valid"), "any": msgid("any will do")},
     "events": {
         "crawl-failed": msgid("a crawl failed"),
         "crawl-incomplete": msgid("a crawl is incomplete"),
@@ -270,17 +400,36 @@ _TICKS: dict[str, dict[str, str]] = {
         "agent-down": msgid("no agent runs"),
         "recovered": msgid("it is over"),
     },
-}
-
-
-def ticks_of_setting(key: str, text: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
-    """Return the words that a list of words may have, each with what it means; nothing for another setting."""
-    return tuple((word, text(meaning)) for word, meaning in _TICKS.get(key, {}).items())
+    "fetcher": {"wget": msgid("no"), "auto": msgid("pages that need one"), "browser": msgid("every page")},
+    "keep_rendered": {
+        "html": msgid("the page and its text"), "text": msgid("its text"), "picture": msgid("a picture of the window"),
+    },
+    "page_resources": {
+        "any": msgid("on any host"), "hosts": msgid("on accepted hosts"), "none": msgid("not fetched"),
+    },
+    "post": {"own": msgid("to the site's own hosts"), "keep": msgid("also with a login"), "leave": msgid("none")},
+    "release": {
+        "automatic": msgid("as soon as it is published"), "when-checked": msgid("when its checks passed"),
+        "by-hand": msgid("when somebody releases it"),
+    },
+    "robots_for": {"all": msgid("everything"), "pages": msgid("pages alone")},
+    "unchanged": {"keep": msgid("stay as they are"), "replace": msgid("are replaced")},
+}  # fmt: skip
+#: Usual intervals, as settings have them → their words.
+INTERVALS: dict[str, str] = {
+    "1 hour": msgid("hourly"), "1 day": msgid("daily"), "1 week": msgid("weekly"), "1 month": msgid("monthly"),
+    "3 months": msgid("quarterly"), "1 year": msgid("yearly"),
+}  # fmt: skip
 
 
 def label_of_setting(key: str, text: Callable[[str], str]) -> str:
-    """Return what a setting is called: its key, as people read it, since files and commands name it so."""
-    return text(_LABELS.get(key) or key.replace("_", " ").capitalize())
+    """Return what a setting is called on pages."""
+    return text(_LABELS[key])
+
+
+def help_of_setting(key: str, otherwise: str, text: Callable[[str], str]) -> str:
+    """Return the help of a setting: that of pages, else that of commands."""
+    return text(_HELPS_OF_SETTINGS.get(key, otherwise))
 
 
 def label_of_default(key: str, text: Callable[[str], str]) -> str:

@@ -280,6 +280,11 @@ def checked_name(text: str, what: str) -> str:
     return name
 
 
+def is_key(text: str) -> bool:
+    """Return whether a person may have this key."""
+    return _KEY.fullmatch(text) is not None
+
+
 def save(archive: Archive, person: Person, by: Acting | None = None, *, is_first: bool = False) -> Person:
     """Add or change a person, and return it; who has a password keeps it, unless `person` has another.
 

@@ -215,7 +215,7 @@ def _advice(error: tomllib.TOMLDecodeError) -> str:
 
 _NOT_LISTED = "publication: write [[publication]], with two brackets"
 #: What holds for a publication that watches a feed, whatever [crawl] says.
-_OF_WATCH: Mapping[str, Any] = {"depth": 0, "sitemaps": False}
+OF_WATCH: Mapping[str, Any] = {"depth": 0, "sitemaps": False}
 
 
 def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publication, ...]:
@@ -237,7 +237,7 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
         below = {key: value for key, value in values.items() if key not in own and key != "describe"}
         its_crawl = read_table(CrawlSettings, with_newer_words(below), where, faults, above.crawl)
         if values.get("watch"):
-            its_crawl = dataclasses.replace(its_crawl, **_OF_WATCH)
+            its_crawl = dataclasses.replace(its_crawl, **OF_WATCH)
         described = read_table(
             DescribeSettings, values.get("describe", {}), f"{where}.describe", faults, above.describe
         )
@@ -254,7 +254,7 @@ def _against_watch(values: Mapping[str, Any]) -> list[str]:
     if not values.get("watch"):
         return []
     keys = [key for key in ("urls", "list") if values.get(key)]
-    keys += [key for key, value in _OF_WATCH.items() if values.get(key, value) != value]
+    keys += [key for key, value in OF_WATCH.items() if values.get(key, value) != value]
     return [f"{key}: not with `watch`, which captures the pages that its feed names, and those alone" for key in keys]
 
 
@@ -427,7 +427,7 @@ def in_force(archive: Archive, name: str) -> list[InForce]:
     ]
     if publication.watch:
         lines = [
-            dataclasses.replace(line, source=f"{place}, watch") if line.key in _OF_WATCH else line for line in lines
+            dataclasses.replace(line, source=f"{place}, watch") if line.key in OF_WATCH else line for line in lines
         ]
     describe_table = own.get("describe", {})
     return lines + [

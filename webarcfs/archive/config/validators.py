@@ -1,8 +1,9 @@
 """Checks of settings: each takes a value from TOML or an option, and returns the checked value. Pure.
 
 A check raises ValueError with a sentence that explains the fault. Spans of time are read as people write them: `1 day`,
-`2 weeks`, `10 minutes` (/Cr-1.2/). A dataclass of settings says for each field its check, default and help; a table of
-TOML becomes one here.
+`every 2 weeks`, `monthly` (/Cr-1.2/). A dataclass of settings says for each field its check, default and help; a table
+of TOML becomes one here. Checks that are made for bounds, words or elements have these as attributes: forms explain
+with them what to type.
 """
 
 from __future__ import annotations
@@ -27,7 +28,20 @@ from webarcfs.archive.model.urls import canonical, domain_of
 # == interval, pure ===================================================================================================
 
 
-_FORM = re.compile(r"\s*(\d{1,6})\s*(second|minute|hour|day|week|month|year)s?\s*", re.IGNORECASE)
+_FORM = re.compile(
+    r"\s*(?:every\s+)?(?:(\d{1,6})\s*|(?<=every )\s*)(second|minute|hour|day|week|month|year)s?\s*",
+    re.ASCII | re.IGNORECASE,
+)
+#: What people call the usual intervals.
+_CALLED = {
+    "hourly": (1, "hour"),
+    "daily": (1, "day"),
+    "weekly": (1, "week"),
+    "monthly": (1, "month"),
+    "quarterly": (3, "month"),
+    "yearly": (1, "year"),
+    "annually": (1, "year"),
+}
 _LONGEST = timedelta(days=36525)  # so that every date one interval away is valid
 _DAYS = {"month": 30, "year": 365}  # as lengths, not as dates
 
@@ -45,10 +59,12 @@ class Interval:
     @classmethod
     def parse(cls, text: str) -> Interval:
         """Return the interval that `text` spells. Raises ValueError for any other text, or a length of zero."""
+        if (called := _CALLED.get(text.strip().lower())) is not None:
+            return cls(*called)
         match = _FORM.fullmatch(text)
-        if match is None or int(match[1]) == 0:
-            raise ValueError(f"{text!r} is no interval; write for instance '1 day', '2 weeks' or '30 minutes'")
-        interval = cls(int(match[1]), match[2].lower())
+        if match is None or int(match[1] or 1) == 0:
+            raise ValueError(f"{text!r} is no interval; write for instance 'weekly', '2 weeks' or '30 minutes'")
+        interval = cls(int(match[1] or 1), match[2].lower())
         if interval.seconds > _LONGEST.total_seconds():
             raise ValueError(f"{text!r} is longer than a hundred years")
         return interval
@@ -88,7 +104,7 @@ NEVER = "never"
 #: What is written in place of a number that shall be no bound.
 UNLIMITED_WORD = "unlimited"
 
-_SIZE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([kKmMgG]i?B?|B)\s*", re.ASCII)
+_SIZE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([kKmMgGtT]i?B?|B)\s*", re.ASCII)
 _UNITS = {
     "b": 1,
     "k": 1000,
@@ -103,6 +119,10 @@ _UNITS = {
     "gb": 10**9,
     "gi": 1 << 30,
     "gib": 1 << 30,
+    "t": 10**12,
+    "tb": 10**12,
+    "ti": 1 << 40,
+    "tib": 1 << 40,
 }
 _WINDOW = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _EXTENSION = re.compile(r"\.?[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*", re.ASCII)
@@ -133,6 +153,12 @@ def boolean(value: Any) -> bool:
     return value
 
 
+def _bounded(check: Check, least: float, most: float | None, *, is_whole: bool = True) -> Check:
+    """Return a check that has its bounds as attributes, and whether it is of whole numbers."""
+    check.least, check.most, check.is_whole = least, most, is_whole  # type: ignore[attr-defined]
+    return check
+
+
 def whole(least: int, most: int | None = None) -> Check:
     """Return a check for a whole number, `least` or more, and `most` at most."""
 
@@ -143,7 +169,7 @@ def whole(least: int, most: int | None = None) -> Check:
             raise ValueError(f"{value!r} is not a whole number from {span}")
         return int(value)
 
-    return check
+    return _bounded(check, least, most)
 
 
 def number(least: float, most: float = float("inf")) -> Check:
@@ -154,7 +180,7 @@ def number(least: float, most: float = float("inf")) -> Check:
             raise ValueError(f"{value!r} is not a number from {least:g} {f'to {most:g}' if most < 1e9 else 'on'}")
         return float(value)
 
-    return check
+    return _bounded(check, least, most if most < float("inf") else None, is_whole=False)
 
 
 def whole_or_unlimited(least: int, unlimited: int) -> Check:
@@ -168,13 +194,14 @@ def whole_or_unlimited(least: int, unlimited: int) -> Check:
         except ValueError as error:
             raise ValueError(f"{error}, nor {UNLIMITED_WORD!r}") from None
 
-    return check
+    check.unlimited = unlimited  # type: ignore[attr-defined]
+    return _bounded(check, least, None)
 
 
 def size(value: Any) -> int:
     """Check for bytes: a number of them, or with a unit, as `500 kB`, `2 MB` or `1.5 GiB`."""
     if isinstance(value, str) and (match := _SIZE.fullmatch(value)):
-        return int(float(match[1]) * _UNITS[match[2].lower()])
+        return round(float(match[1]) * _UNITS[match[2].lower()])
     try:
         return int(whole(0)(value))
     except ValueError:
@@ -280,6 +307,7 @@ def list_of(check_one: Check) -> Check:
             raise ValueError("; ".join(faults))
         return tuple(values)
 
+    check.element = check_one  # type: ignore[attr-defined]
     return check
 
 
@@ -290,6 +318,7 @@ def one_or_list_of(check_one: Check) -> Check:
     def check(value: Any) -> tuple[Any, ...]:
         return tuple(check_list([value] if isinstance(value, str) and value else value or []))
 
+    check.element = check_one  # type: ignore[attr-defined]
     return check
 
 
@@ -466,6 +495,7 @@ def tables(kind: type[_T]) -> Check:
             raise ValueError("; ".join(faults))
         return settings
 
+    check.table = kind  # type: ignore[attr-defined]
     return check
 
 

@@ -9,7 +9,7 @@ be read, is closed to readers: 503.
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from http import HTTPStatus
 
@@ -42,6 +42,19 @@ class UsageError(WebarcError):
 
 class BadCondition(UsageError):
     """A condition of a query that SQLite rejects, or that reads more than the view (/Cl-6/)."""
+
+
+class FieldsRefused(UsageError):
+    """Input of a form that cannot be taken; `faults` has by field what it is called and a sentence, as people read it.
+
+    `heading` is what holds for all of it, `anchor` what the places of fields in a page are called, with `%s`.
+    """
+
+    def __init__(self, heading: str, faults: Mapping[str, tuple[str, str]], anchor: str = "%s") -> None:
+        self.heading = heading
+        self.anchor = anchor
+        self.faults = dict(faults)
+        super().__init__(heading or "; ".join(f"{label}: {text}" for label, text in faults.values()))
 
 
 class StepRefused(UsageError):
@@ -224,6 +237,10 @@ class Busy(WebarcError):
 
     errno = errno.EBUSY
     http_status = HTTPStatus.SERVICE_UNAVAILABLE
+
+
+class FormOutdated(Busy):
+    """A form was made from a state that somebody else changed meanwhile; the text is in the language of its page."""
 
 
 class Interrupted(WebarcError):
