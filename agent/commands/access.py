@@ -20,6 +20,7 @@ from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import format_time
+from webarcfs.commands.lazy_commands import VerbGroup
 from webarcfs.commands.listing import LIST, Form, format_option, print_rows
 
 _log = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ def _line(fields: dict[str, str]) -> str:
     return f"{what}{about}: {fields['reason']} [{fields['by']} {fields['at']}]"
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def people() -> None:
     """Say who may decide about records: persons, their roles, their login names.
 

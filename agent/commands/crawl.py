@@ -301,5 +301,5 @@ def _patched(place: Archive, name: str) -> str:
     if folder.parent != place.jobs:
         return missing_urls.patched_by(folder) or folder.name
     if ordering.state_of(folder).runs:
-        raise UsageError(f"{folder.name} still runs; `webarc-agent job {folder.name} add URL` has it ask for more")
+        raise UsageError(f"{folder.name} still runs; `webarc-agent job add {folder.name} URL` has it ask for more")
     raise UsageError(f"{folder.name} has not ended; `webarc-agent crawl --resume {folder.name}` ends it")

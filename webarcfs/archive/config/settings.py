@@ -152,7 +152,7 @@ class CrawlSettings:
     at_deadline: str = setting(
         validators.one_of(*AtDeadline),
         AtDeadline.PUBLISH,
-        "Whether what it has then is published, or waits for `job JOB deadline`, `stop` or `discard`.",
+        "Whether what it has then is published, or waits for `job deadline JOB`, `stop` or `discard`.",
     )
     max_file_size: int = setting(validators.size, 0, "Bytes of one document, such as 10 MB; 0 is no limit.", words=0)
     max_total_size: int = setting(validators.size, 0, "Bytes of one crawl, such as 2 GB; 0 is no limit.", words=0)
