@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 
 import click
@@ -15,6 +14,7 @@ from agent.commands.common import console
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
 from webarcfs.archive.system.standard_streams import prepare_streams
 from webarcfs.commands.lazy_commands import ProgramGroup, with_archive
+from webarcfs.commands.listing import has_colours
 
 _log = logging.getLogger("webarc")
 
@@ -43,8 +43,7 @@ def cli(context: click.Context, debug: bool, quiet: bool) -> None:
     """
     _log_to_stderr(logging.DEBUG if debug else logging.WARNING if quiet else logging.INFO)
     context.obj = {"debug": debug}
-    if os.geteuid() == 0 and context.invoked_subcommand in ("crawl", "start"):
-        _log.info("running as root; the agent never needs it: a user of its own is safer")
+    context.color = has_colours()
 
 
 def _log_to_stderr(level: int) -> None:

@@ -20,6 +20,7 @@ COMMANDS = Commands(
         "status": "agent.commands.service:status",
         "report": "agent.commands.report:report",
         "record": "agent.commands.record:record",
+        "crawls": "agent.commands.record:crawls",
         "register": "agent.commands.registers:register",
         "backup": "agent.commands.archive:backup",
         "restore": "agent.commands.archive:restore",

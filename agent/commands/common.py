@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import signal
 import threading
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
@@ -17,7 +18,7 @@ from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.model.errors import NotFound, UsageError
-from webarcfs.commands.listing import error_console
+from webarcfs.commands.listing import Form, Mood, error_console
 
 if TYPE_CHECKING:
     from agent.jobs.publishing import JobOutcome  # its imports are slow, and few commands need them
@@ -99,11 +100,47 @@ def stop_on_signals() -> threading.Event:
     return stop
 
 
-def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
-    """Print how a job ended; with `judged`, also whether it was complete."""
+def sums_of(outcome: JobOutcome) -> dict[str, Any]:
+    """Return how a job ended, as JSON has it."""
+    return {
+        "job": outcome.job,
+        "commit_tags": [str(tag) for tag in outcome.tags],
+        "complete": outcome.complete,
+        "interrupted": outcome.interrupted,
+        "whole": outcome.is_whole,
+        "warnings": list(outcome.warnings),
+        "arcs": outcome.summary.get("arcs", {}),
+        "urls": outcome.summary.get("urls", {}),
+        "bytes": outcome.summary.get("bytes"),
+        "report": None if outcome.report is None else str(outcome.report),
+    }
+
+
+#: What words for states mean to who reads a list.
+_MOODS: Mapping[str, Mood] = {
+    **dict.fromkeys(("released", "archived", "complete", "sound"), Mood.GOOD),
+    **dict.fromkeys(("captured", "counted", "converted", "indexed", "checked", "open", "waiting"), Mood.WAITS),
+    **dict.fromkeys(("interrupted", "paused", "deadline", "retired"), Mood.WAITS),
+    **dict.fromkeys(("failed", "rejected", "discarded", "empty", "incomplete"), Mood.BAD),
+}
+
+
+def mood_of(state: str) -> Mood | None:
+    """Return the mood of a state of a record or of a job; None for one that says nothing good or bad."""
+    return _MOODS.get(str(state))
+
+
+def warn_of_root() -> None:
+    """Say once, where work begins that fetches what strangers wrote, that root is not needed."""
+    if os.geteuid() == 0:
+        _log.info("running as root; the agent never needs it: a user of its own is safer")
+
+
+def tell(outcome: JobOutcome, *, judged: bool = True, form: Form = Form.TABLE) -> None:
+    """Print how a job ended; with `judged`, also whether it was complete. As JSON it is the caller who prints."""
     for warning in outcome.warnings:
         _log.warning("%s", warning)
-    for tag in outcome.tags:
+    for tag in outcome.tags if form is Form.TABLE else ():
         click.echo(tag)
     if outcome.report is not None:
         from agent.reports import report  # noqa: PLC0415 # most commands need none of this

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, tell
+from agent.commands.common import archive_option, mood_of, opened, tell
 from agent.crawl import job_folder, job_orders
 from agent.crawl.job_orders import Order, OrderWord
 from agent.operations import ordering
@@ -22,7 +22,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError, WebarcError
 from webarcfs.commands.completing import complete_jobs
 from webarcfs.commands.lazy_commands import VerbGroup, is_unknown
-from webarcfs.commands.listing import LIST, Form, format_option, print_object, print_rows
+from webarcfs.commands.listing import LIST, Form, format_option, print_object, print_rows, styled
 
 #: Seconds that the command waits until the job has taken an order: one that runs, and one that has to begin first.
 _SOON, _LATER = 3.0, 8.0
@@ -144,7 +144,8 @@ def _lines(jobs: list[dict[str, Any]]) -> Iterator[str]:
         held = f", {job['held']}" if job["held"] else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] else ""
         shown = text_of_views(job["views"])
-        yield f"{job['job']}: {job['state']}{held}, {job['documents']} documents{until}{'; ' if shown else ''}{shown}"
+        state = styled(job["state"], mood_of(job["held"] or job["state"]))
+        yield f"{job['job']}: {state}{held}, {job['documents']} documents{until}{'; ' if shown else ''}{shown}"
     if not jobs:
         yield "no job is open"
 

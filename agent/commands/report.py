@@ -48,7 +48,17 @@ from webarcfs.archive.model.metadata import PAGE_ROLE, CommitTag, format_time, f
 from webarcfs.archive.model.urls import both_schemes, domain_of
 from webarcfs.commands.completing import complete_reports
 from webarcfs.commands.lazy_commands import with_archive
-from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_object, print_rows, table_console
+from webarcfs.commands.listing import (
+    LIST,
+    OBJECT,
+    Form,
+    Row,
+    format_option,
+    print_object,
+    print_rows,
+    show_table,
+    table_console,
+)
 from webarcfs.commands.snapshot_names import Beside, Latest, StateAt, VisibleSnapshots, parse_name, resolve
 from webarcfs.content.extractors.extracted import SENTENCES, Fault
 
@@ -486,7 +496,7 @@ def _show_shares(rows: list[tuple[str, int, float]]) -> None:
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
     for name, count, share in rows:
         table.add_row(name, f"{count:,}", f"{share:.1f}", bar(share, 100))
-    table_console().print(table)
+    show_table(table)
 
 
 def _textless(archive: Archive, tags: list[CommitTag], form: Form) -> None:
@@ -521,7 +531,7 @@ def _show_pages(folder: Path, host: str | None, form: Form, top: int, *, is_live
         if not rows:
             click.echo("no browser showed a page")
             return
-        table_console().print(_table_of_pages(rows, top))
+        show_table(_table_of_pages(rows, top))
 
     print_rows(form, rows, show_table, as_json=_print_array, columns=_SHOWN, newline="\n")
 
@@ -664,14 +674,14 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int, *, is_after_pat
         console.print(f"  {line}")
     if lacks := missing_in(summary).rows:
         console.print()
-        console.print(_table_of_missing(lacks, top))
+        show_table(_table_of_missing(lacks, top))
     if ends := summary.get("hosts"):
         console.print()
-        console.print(_table_of_hosts(ends, top))
+        show_table(_table_of_hosts(ends, top))
     for name, rows in job_tables.sorted():
         if rows:
             console.print()
-            console.print(_table(name, rows, top))
+            show_table(_table(name, rows, top))
 
 
 def _lines(summary: dict[str, Any], *, is_after_patches: bool) -> Iterator[str]:

@@ -22,7 +22,7 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, settings_of
+from agent.commands.common import archive_option, mood_of, opened, settings_of, warn_of_root
 from agent.crawl import browser_check
 from agent.crawl.browser_check import BrowserCheck
 from agent.reports.shown_pages import text_of_views
@@ -34,7 +34,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, SettingsError, WebarcError
 from webarcfs.archive.system.processes import Process
-from webarcfs.commands.listing import OBJECT, Form, format_option, print_object
+from webarcfs.commands.listing import OBJECT, Form, Mood, format_option, print_object, styled
 from webarcfs.commands.output import described
 
 # == start ============================================================================================================
@@ -72,6 +72,7 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) 
     if detach:
         _detach(place, [*first, *(["--once"] if once else [])])
         return
+    warn_of_root()
     detached = os.environ.pop(_DETACHED, None) is not None
     loop.to_file(place.log)
     agent = loop.Service(place, loop.given(first, settings), once=once, ready=loop.only_to_file if detached else None)
@@ -168,7 +169,7 @@ def _browser(archive: Archive) -> BrowserCheck | None:
 
 def _lines(summary: dict[str, Any]) -> Iterator[str]:
     agent = summary["agent"]
-    runs = f"agent {agent['pid']} runs since {agent['since']}" if agent else "no agent runs"
+    runs = f"agent {agent['pid']} runs since {agent['since']}" if agent else styled("no agent runs", Mood.WAITS)
     yield f"{summary['archive']}: {runs}"
     yield from (f"  webarc.toml: {fault}" for fault in summary["settings_faults"])
     yield from (f"  webarc.toml: {line}" for line in summary["settings_warnings"])
@@ -181,7 +182,8 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
         why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""
         held = f", {job['held']}" if job["held"] and job["held"] != job["reason"] else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] and job["stage"] == "capture" else ""
-        yield f"  {job['job']}: {job['state']}{why}{held}, {_progress(job)}, {job['bytes']} bytes{until}"
+        state = styled(job["state"], mood_of(job["held"] or job["state"]))
+        yield f"  {job['job']}: {state}{why}{held}, {_progress(job)}, {job['bytes']} bytes{until}"
         if shown := text_of_views(job["views"]):
             yield f"    {shown}"
     for publication in summary["publications"]:
@@ -216,10 +218,10 @@ def _publication(publication: dict[str, Any], undated: str) -> Iterator[str]:
     coming = "retired" if publication["retired"] else coming
     last = publication["last"]
     yield f"  {publication['name']}: {coming}" + (
-        f"; last {last['job']}: {last['state']}" if last else "; never finished yet"
+        f"; last {last['job']}: {styled(last['state'], mood_of(last['state']))}" if last else "; never finished yet"
     )
     if last and last["complete"] is False:
-        yield "    incomplete: nothing was removed"
+        yield f"    {styled('incomplete', Mood.BAD)}: nothing was removed"
     yield from (f"    {warning}" for warning in (last["warnings"] if last else []))
     for name, failure in (last["filter_errors"] if last else {}).items():
         yield f"    filter {name} failed on {failure['documents']} documents, and kept them: {failure['error']}"

@@ -32,6 +32,30 @@ def _faults(done: crawls.Done) -> list[str]:
     return [line for line in done.err.splitlines() if line.startswith("webarc-agent: ")]
 
 
+# -- sums and warnings -------------------------------------------------------------------------------------------------
+
+
+def test_the_sums_of_a_crawl_are_one_object_on_standard_output(archive: Archive, site: Site) -> None:
+    site.add_html("/", '<a href="/gone">gone</a>')
+    done = run_command("crawl", "--archive", archive.root, "--format", "json", site.url())
+    sums = json.loads(done.out)
+    assert done.code == 0 and sums["complete"] and sums["record"] == sums["job"] and sums["arcs"]["added"] == 1
+    (tag,) = sums["commit_tags"]
+    assert CommitTag.parse(tag).domain == site.host
+    assert "1 added" in done.err and tag not in done.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is told of root")
+def test_root_is_told_once_where_work_begins_alone(archive: Archive, site: Site) -> None:
+    site.add_html("/", "x")
+    warning = "running as root"
+    assert run_command("crawl", "--archive", archive.root, site.url()).err.count(warning) == 1
+    for words in (("crawl", "--help"), ("start", "--help"), ("crawl", "--dpeth", "1"), ("crawl", "--page"), ("crawl",)):
+        done = run_command(*words)
+        assert warning not in done.out + done.err
+    assert warning not in run_command("crawl", "--archive", archive.root, "--quiet-not", site.url()).err
+
+
 # -- faults ------------------------------------------------------------------------------------------------------------
 
 

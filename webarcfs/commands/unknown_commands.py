@@ -12,8 +12,8 @@ COMMANDS_OF: Mapping[str, tuple[str, ...]] = {
     ),
     "webarc-agent": (
         "init", "crawl", "import", "start", "stop", "job", "publication", "collection", "status", "report", "record",
-        "register", "backup", "restore", "desk", "withhold", "people", "recover", "index", "verify", "maintain",
-        "upgrade",
+        "crawls", "register", "backup", "restore", "desk", "withhold", "people", "recover", "index", "verify",
+        "maintain", "upgrade",
     ),
 }  # fmt: skip
 #: Words of other programs, and of older versions: what does the same here.
