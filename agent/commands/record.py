@@ -256,15 +256,15 @@ def _show_records(place: Archive, shown: Sequence[Record], asked: Mapping[str, l
             cells.append(cell_of(_state(place, stored_record, asked), mood_of(stored_record.state)))
         table.add_row(*cells)
     show_table(table)
-    for line in _lines_of_sums(shown):
+    for line in _lines_of_sums(shown, with_states=decides):
         click.echo(line)
 
 
-def _lines_of_sums(shown: Sequence[Record]) -> Iterator[str]:
+def _lines_of_sums(shown: Sequence[Record], *, with_states: bool) -> Iterator[str]:
     """Yield how many crawls there are, and in which states."""
     states = Counter(stored_record.state for stored_record in shown)
     counted = ", ".join(styled(f"{count} {state}", mood_of(state)) for state, count in states.most_common())
-    line = f"{len(shown)} crawl{'s' * (len(shown) != 1)}: {counted}"
+    line = f"{len(shown)} crawl{'s' * (len(shown) != 1)}" + f": {counted}" * with_states
     if incomplete := sum(map(is_incomplete, shown)):
         line += f"; {styled(f'{incomplete} incomplete', Mood.BAD)}"
     numbers = [_numbers(stored_record) for stored_record in shown]
