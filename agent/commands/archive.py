@@ -212,11 +212,11 @@ def maintain(archive: str | None, form: Form) -> None:
 def recover(archive: str | None, form: Form) -> None:
     """Rebuild what derives from the git repositories, and repair these as far as possible.
 
-    It rebuilds webarc.db, the feed `changes` and, if `[index]` allows, links.db. The full-text index is brought in
-    step, and rebuilt only if it has faults. A damaged catalogue.db is removed, and rebuilt when it is read. HEAD,
-    settings, refs and the commit-graph of a repository are repaired if a byte was damaged, as far as the repository
-    tells what they were. The damaged files are kept in `damaged/` in it. Locks that a killed git left
-    are removed. It lists what it could not repair, and exits with 2 then.
+    It rebuilds webarc.db, `changes` (the list of snapshots) and, if `[index]` allows, links.db. The full-text index is
+    brought in step, and rebuilt only if it has faults. A damaged catalogue.db is removed, and rebuilt when it is read.
+    HEAD, settings, refs and the commit-graph of a repository are repaired if a byte was damaged, as far as the
+    repository tells what they were. The damaged files are kept in `damaged/` in it. Locks that a killed git left are
+    removed. It lists what it could not repair, and exits with 2 then.
     """
     place = opened(archive)
     with Display(console) as display:
@@ -251,8 +251,9 @@ def recover(archive: str | None, form: Form) -> None:
 def verify(archive: str | None, quick: bool, form: Form) -> None:
     """Check whether the archive is whole; a line a finding.
 
-    Git, every data.xml, refs, feed, database and journal are held against each other. Ends with 0 where all is sound,
-    with 2 where something was found. Additions that wait in the journal are counted; they are no finding.
+    Git, every data.xml, refs, the list of snapshots, database and journal are held against each other. Ends with 0
+    where all is sound, with 2 where something was found. Additions that wait in the journal are counted; they are no
+    finding.
 
     With --quick it looks at HEAD, settings, refs and history of each repository, and at the data.xml that came since
     the last verification. It does not read all objects of git, the commit-graphs, or all pages of webarc.db and
@@ -327,12 +328,13 @@ def index(archive: str | None, rebuild: bool, anew: bool, export: Path | None, f
         from agent.indexing import fulltext_run  # noqa: PLC0415 # of the extra `search`
 
         count = 0
-        with _written(export) as out:
+        with _written(export) as out, Display(console) as display:
             for line in fulltext_run.documents(place):
                 if out is sys.stdout and is_output_closed():
                     return
                 out.write(json.dumps(line, ensure_ascii=False) + "\n")
                 count += 1
+                display("write documents", count, 0)
         click.echo(f"{count} documents", err=True)
         return
     if not fulltext.wanted(place) and fulltext.installed():

@@ -9,7 +9,7 @@ import signal
 import threading
 import tomllib
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import click
@@ -18,6 +18,7 @@ from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.model.errors import NotFound, UsageError
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.commands.listing import Form, Mood, error_console
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def tell_release(place: Archive, record: str) -> None:
             _log.warning("%s", text)
 
 
-def follow(place: Archive, record: str, progress: Callable[[str, int, int], None] = lambda *_: None) -> bool:
+def follow(place: Archive, record: str, progress: Progress | None = None) -> bool:
     """Run the steps that wait for a record, where no agent does; return whether all went well."""
     from agent.catalogue import stepfolders  # noqa: PLC0415 # most commands need none of this
     from agent.crawl.job_folder import step_of  # noqa: PLC0415
@@ -181,8 +182,10 @@ def follow(place: Archive, record: str, progress: Callable[[str, int, int], None
     if not waits or agent_status.running(place) is not None:
         return True
     from agent.steps import running  # noqa: PLC0415
+    from webarcfs.commands.output import Display  # noqa: PLC0415
 
-    faults = running.run_waiting(place, record, stop=stop_on_signals(), progress=progress)
+    with nullcontext(progress) if progress is not None else Display(console) as shown:
+        faults = running.run_waiting(place, record, stop=stop_on_signals(), progress=shown)
     for line in faults:
         _log.error("%s", line)
     return not faults

@@ -228,6 +228,9 @@ def _of_urls(
     for url in urls:
         if url.startswith("@"):
             raise UsageError(f"{url} is no URL; `--list {url[1:]}` crawls the URLs of a file")
+        if "://" not in url and Path(url).is_file():
+            listed = f"`webarc-agent crawl --list {shlex.quote(url)}` crawls the URLs in it"
+            raise UsageError(f"{url} is a file; {listed}. If a host is meant, write http://{url}/")
     start = tuple(dict.fromkeys(start_url(url) for url in urls))
     shown: dict[str, Any] = {}
     if cookies is not None:  # as for publications with secrets: a person releases what they show

@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agent.catalogue import stepfolders
-from agent.commands.common import archive_option, follow, mood_of, opened, settings_of, stop_on_signals
+from agent.commands.common import archive_option, console, follow, mood_of, opened, settings_of, stop_on_signals
 from agent.crawl import job_folder
 from agent.crawl.job_folder import step_folder
 from agent.operations import records
@@ -70,6 +70,7 @@ from webarcfs.commands.listing import (
     styled,
     table_console,
 )
+from webarcfs.commands.output import Display
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -326,13 +327,13 @@ def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> N
         }
         print_object(record_fields, indent=1)
         return
-    console = table_console()
+    out = table_console()
     state = (
         ""
         if stored_record.release == "automatic" and stored_record.state is RecordState.RELEASED
         else f" ({stored_record.state})"
     )
-    console.print(f"{stored_record.title.text}{state}")
+    out.print(f"{stored_record.title.text}{state}")
     table = Table(box=None, pad_edge=False, show_header=False)
     for _ in range(3):
         table.add_column()
@@ -358,7 +359,7 @@ def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> N
             "attached",
             f"{attachment.name}, {attachment.bytes:,} bytes" + f": {attachment.note}" * bool(attachment.note),
         )
-    console.print(table)
+    out.print(table)
 
 
 @record.command()
@@ -702,7 +703,8 @@ def step(record_id: str, name: str, archive: str | None, again: bool, wait: bool
 def _run(place: Archive, record_id: str, wanted: WorkflowStep) -> bool:
     if wanted is not WorkflowStep.CAPTURE:
         return follow(place, record_id)
-    running.run_step(place, step_folder(record_id, wanted), stop=stop_on_signals())
+    with Display(console) as display:
+        running.run_step(place, step_folder(record_id, wanted), stop=stop_on_signals(), progress=display)
     return follow(place, record_id)
 
 

@@ -327,3 +327,11 @@ def test_sigterm_keeps_what_was_fetched(archive: Archive, site: Site) -> None:
     assert done.code == 0 and "resuming the interrupted job" in done.err
     assert len(crawls.arcs(archive, site.host)) == 6
     assert {site.count(f"/{number}") for number in range(4)} == {1}
+
+
+def test_a_file_is_not_taken_for_a_host(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my urls.txt").write_text("http://a.example/\n", "utf-8")
+    done = run_command("crawl", "--archive", archive.root, "my urls.txt")
+    assert done.code == 1 and "`webarc-agent crawl --list 'my urls.txt'" in done.err
+    assert not any(archive.jobs.iterdir())

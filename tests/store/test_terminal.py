@@ -171,6 +171,41 @@ def test_a_damaged_archive_has_its_findings_in_the_sums(tmp_path: Path) -> None:
     assert done.returncode == 2 and not sums["sound"] and any("changes: " in line for line in sums["findings"])
 
 
+#: Words that only we know; what help says instead. "ARC file" is the format of the Internet Archive.
+_HOUSE_WORDS = (
+    (re.compile(r"\(/[A-Z][A-Za-z]*-[\d.]+/?\)?"), "no id of a requirement"),
+    (re.compile(r"\bseed ?[123]\b"), "no source of a requirement"),
+    (re.compile(r"feed `?changes|\bfeed, database"), "the list of snapshots"),
+    (re.compile(r"(?<!\()\bARCs?\b(?! files)(?!, gzip)"), "document folder (ARC)"),
+    (re.compile(r"\bcommitTag\b"), "snapshot"),
+)
+#: Help that says what a commitTag is, or has it as the name of a column; formats that are called ARC.
+_EXPLAINED = {"webarc", "webarc snapshots", "webarc query", "webarc-agent report", "webarc-agent import"}
+
+
+def _helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+    context = click.Context(command, info_name=name, terminal_width=120)
+    yield name, command.get_help(context).partition("\nCommands:")[0]
+    if isinstance(command, click.Group):
+        for word in command.list_commands(context):
+            below = command.get_command(context, word)
+            if below is not None:
+                yield from _helps(below, f"{name} {word}")
+
+
+def test_help_has_no_house_words() -> None:
+    texts = [*_helps(reader_cli, "webarc"), *_helps(agent_cli, "webarc-agent")]
+    assert len(texts) > 60
+    wrong = [
+        f"{name}: {match[0]} ({instead})"
+        for name, text in texts
+        for pattern, instead in _HOUSE_WORDS
+        for match in pattern.finditer(text)
+        if name not in _EXPLAINED or instead not in {"snapshot", "document folder (ARC)"}
+    ]
+    assert not wrong
+
+
 # == progress =========================================================================================================
 
 

@@ -269,7 +269,9 @@ class CrawlSettings:
         validators.number(0, 1), 0.5, "A crawl that finds a smaller share of what the last one saw removes nothing."
     )
     unchanged: str = setting(
-        validators.one_of("keep", "replace"), "keep", "Whether a page that did not change keeps its ARC and additions."
+        validators.one_of("keep", "replace"),
+        "keep",
+        "Whether a page that did not change keeps its document folder (ARC) with the additions.",
     )
     wget_args: tuple[str, ...] = setting(validators.list_of(validators.text), (), "Further arguments for wget.")
     fetcher: str = setting(
