@@ -19,19 +19,17 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.archive.model.metadata import CET
+from webarcfs.archive.model.metadata import CET, format_digits
 from webarcfs.dataset.columns import Column, Dataset, Kind, columns_of
 from webarcfs.dataset.gexf import write_graph
-from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, parse_time_span
+from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, parse_time_span, year_of
 from webarcfs.dataset.spilled_counts import SpilledCounts
 from webarcfs.dataset.table_writers import (
     TableFormat,
     batches,
-    crawl_date,
     spelled_time,
     writable,
     writer_of,
-    year_of,
 )
 
 pytestmark = pytest.mark.pure
@@ -102,7 +100,7 @@ def test_what_no_program_reads_is_replaced_and_nothing_else(text: str) -> None:
 @given(_TIMES)
 def test_times_are_in_utc_and_years_in_cet(at: int) -> None:
     time = datetime.fromtimestamp(at, UTC)
-    assert crawl_date(at) == f"{time.year:04}{time:%m%d%H%M%S}"
+    assert format_digits(at) == f"{time.year:04}{time:%m%d%H%M%S}"
     assert year_of(at) == time.astimezone(CET).year
     assert datetime.fromisoformat(spelled_time(at)) == time
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import DatabaseDamaged
-from webarcfs.archive.model.url_lists import SIZE, Met, MetBlock, blocks_of, extent_of, met_at, met_in, unpacked
+from webarcfs.archive.model.url_lists import SIZE, Met, MetBlock, blocks_of, extent_of, meetings_of, met_in, unpacked
 
 pytestmark = pytest.mark.pure
 
@@ -22,7 +22,8 @@ def test_what_is_packed_is_found(met: dict[int, Met], chance: object) -> None:
     assert packed.keys() == {number // SIZE for number in met}
     for number in range(4 * SIZE + 1) if len(met) < 3 else [*met, 1, SIZE, 4 * SIZE]:
         block = packed.get(number // SIZE)
-        assert (met_at(block.base, unpacked(block), number) if block is not None else None) == met.get(number)
+        rows = [] if block is None else [(7, block.base, unpacked(block))]
+        assert meetings_of(rows, number) == ([(7, *met[number])] if number in met else [])
 
 
 @given(st.dictionaries(st.integers(1, 3 * SIZE), _mets, min_size=1, max_size=30))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import importlib.util
 import io
 import json
 import os
@@ -35,9 +36,9 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import CaptureIndex, Span
 from webarcfs.archive.system import locks
 from webarcfs.dataset import dataset_folder, making, table_writers
-from webarcfs.dataset.narrowing import DatasetUnit, Narrowing
+from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, year_of
 from webarcfs.dataset.readers_versions import ReadersVersions
-from webarcfs.dataset.table_writers import year_of
+from webarcfs.export import export_result
 
 pytestmark = pytest.mark.store
 
@@ -191,6 +192,18 @@ def test_texts_are_read_from_documents_where_there_is_no_index(tmp_path: Path) -
     assert "no full-text index" in done.stderr and "no full-text index" in (tmp_path / "out" / "README.md").read_text()
 
 
+@pytest.mark.parametrize("library", ["tantivy", "pypdfium2", "striprtf", "py3langid"])
+def test_texts_need_each_library_that_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    archive = small(tmp_path)
+    monkeypatch.setattr(
+        "webarcfs.texts.version_text.find_spec",
+        lambda name: None if name == library else importlib.util.find_spec(name),
+    )
+    done = webarc("dataset", "text", "--archive", str(archive.root), str(tmp_path / "out"))
+    assert done.returncode == 1 and "pip install 'webarcfs[search]'" in done.stderr
+    assert not (tmp_path / "out").exists() and not (tmp_path / "out.part").exists()
+
+
 def test_without_the_index_of_links_there_are_none_and_that_is_an_error(tmp_path: Path) -> None:
     archive = small(tmp_path)
     archive.links.unlink()
@@ -224,7 +237,8 @@ def test_nothing_is_replaced(tmp_path: Path) -> None:
         done = webarc(*words, str(tmp_path / name))
         assert done.returncode != 0 and done.stderr
     assert (tmp_path / "file").read_text() == (tmp_path / "other.part" / "mine").read_text() == "mine"
-    assert webarc(*words, str(tmp_path / "none" / "out")).returncode != 0
+    homeless = webarc(*words, str(tmp_path / "none" / "out"))
+    assert homeless.returncode != 0 and "is no folder; make it first" in homeless.stderr
     assert webarc(*words, str(tmp_path / "out")).returncode == 0
     assert webarc(*words, str(tmp_path / "out")).returncode != 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
@@ -246,7 +260,7 @@ _POINTS: dict[str, tuple[Any, str, int]] = {
     "first rows": (table_writers.CsvWriter, "write", 1),
     "description": (making, "write_description", 1),
     "sync": (dataset_folder, "sync_tree", 1),
-    "after its name": (dataset_folder, "sync_folder", 1),
+    "after its name": (export_result, "sync_folder", 1),
 }
 
 

@@ -24,7 +24,7 @@ from tests.support.readercommand import webarc
 from tests.support.recorded import published
 from webarcfs.access import reader_stores
 from webarcfs.access.access_rules import Standing
-from webarcfs.access.gate import Gate, Reader, StaffGate
+from webarcfs.access.gate import Gate, KnownGate, KnownStaffGate, Reader, StaffGate
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
@@ -139,6 +139,25 @@ def test_restored_it_is_what_it_was(tmp_path: Path, state: RecordState) -> None:
         _act(archive, "restore", record)
         assert Catalogue(archive).read(record)[0].state is state
     assert StaffGate(archive).domains() == [DOMAIN]
+
+
+def test_the_gate_that_remembers_is_that_of_staff(tmp_path: Path) -> None:
+    """Beside that of a reader in the same process; what it knows of a host stays while questions go to another one."""
+    archive, tags = _three(tmp_path)
+    archives.publish(archive, "other.example", pages={"x": b"x"})
+    _discard(archive, tags[1])
+    reader, gate = KnownGate(archive, Reader()), KnownStaffGate(archive)
+    for known in (reader, gate):
+        known.look()
+    assert len(reader.facts(DOMAIN).shown) == 2
+    own = gate.facts(DOMAIN)
+    assert own.snapshots == StaffGate(archive).snapshots(DOMAIN)
+    assert [snapshot.standing for snapshot in own.snapshots] == [Standing.OPEN, Standing.DISCARDED, Standing.OPEN]
+    assert gate.facts("other.example").shown and gate.facts(DOMAIN) is own
+    assert [record.id for record in gate.records()] == [record.id for record in StaffGate(archive).records()]
+    _act(archive, "restore", _record(tags[1]))
+    gate.look()
+    assert len(gate.facts(DOMAIN).shown) == 3
 
 
 def test_the_present_is_what_the_others_give(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ cannot be read raise Damaged or SettingsError.
 For servers there is a gate that remembers what git and the catalogue said, until one of them changes. The state of the
 archive is looked at before each answer that uses it: the feed's time and size, the catalogue's commit and the access
 rules. So a release, a withdrawal, a rule and a crawl count with the next request. What is known of an archive in one
-state is the same for all readers, so all gates of a process share it.
+state is the same for all readers, so all gates of a process share it; those for staff have their own.
 """
 
 from __future__ import annotations
@@ -241,9 +241,8 @@ class StaffGate(Gate):
         """Yield the records that are not discarded, newest capture first."""
         return (record for record in self._catalogue.records(publication) if record.state is not RecordState.DISCARDED)
 
-    def snapshots(self, domain: str) -> list[VisibleSnapshot]:
-        """Return the snapshots of a domain, oldest first."""
-        return [opened_to_staff(snapshot) for snapshot in super().snapshots(domain)]
+    def _snapshots_of(self, domain: str, recorded: Mapping[int, RecordedPart]) -> list[VisibleSnapshot]:
+        return [opened_to_staff(snapshot) for snapshot in super()._snapshots_of(domain, recorded)]
 
 
 def opened_to_staff(snapshot: VisibleSnapshot) -> VisibleSnapshot:
@@ -360,8 +359,8 @@ class _Known:
             self.ends = min([self.ends, *times])
 
 
-#: Archive and clock → what is known in its latest state.
-_LATEST: WeakValueDictionary[tuple[Path, Callable[[], datetime]], _Known] = WeakValueDictionary()
+#: Archive, clock and whether it is for staff → what is known in its latest state.
+_LATEST: WeakValueDictionary[tuple[Path, Callable[[], datetime], bool], _Known] = WeakValueDictionary()
 _LOCK = threading.Lock()
 
 
@@ -399,7 +398,7 @@ class KnownGate(Gate):
         self._looks += 1
         self._facts.clear()
         self._rules = None
-        key = (self.archive.root, self._clock)
+        key = (self.archive.root, self._clock, self.is_staff)
         with _LOCK:
             known = _LATEST.get(key)
             if known is None or known.state != state or self.now().timestamp() >= known.ends:
@@ -450,24 +449,5 @@ class KnownGate(Gate):
         return DomainFacts(snapshots, records)
 
 
-class KnownStaffGate(KnownGate):
-    """What staff see, remembered: all but the snapshots of discarded records. For one thread."""
-
-    is_staff = True
-
-    def __init__(self, archive: Archive, clock: Callable[[], datetime] = now) -> None:
-        super().__init__(archive, Reader(), clock)
-        self._opened: dict[str, tuple[DomainFacts, DomainFacts]] = {}
-
-    def rules(self) -> AccessRules:
-        """Return no rules: they are for readers."""
-        return AccessRules()
-
-    def facts(self, domain: str) -> DomainFacts:
-        """Return what is known of a domain, with all snapshots open that are not discarded."""
-        own = super().facts(domain)
-        kept = self._opened.get(domain)
-        if kept is None or kept[0] is not own:
-            self._opened.clear()  # one domain comes after the other, and each may have many snapshots
-            kept = self._opened[domain] = own, DomainFacts(list(map(opened_to_staff, own.snapshots)), own.records)
-        return kept[1]
+class KnownStaffGate(StaffGate, KnownGate):
+    """What staff see, remembered. For one thread."""

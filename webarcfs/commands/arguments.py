@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from webarcfs.access import reader_stores
-from webarcfs.access.gate import Gate, Reader, StaffGate
+from webarcfs.access.gate import Gate, KnownGate, KnownStaffGate, Reader, StaffGate
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.access.reader_stores import ReaderLinks
 from webarcfs.archive.config import directory
@@ -74,6 +74,12 @@ class ArchiveArgument:
     def reader(self) -> ReaderRepositories | None:
         """The repositories as the reader sees them; None where nothing is hidden from staff."""
         return self._repositories
+
+    def known_gate(self) -> KnownGate:
+        """Return a gate that remembers, for many questions; of staff also where nothing is hidden from them."""
+        if self.gate is None or self.gate.is_staff:
+            return KnownStaffGate(self.archive)
+        return KnownGate(self.archive, self.gate.reader)
 
     def must_be_open(self, tag: CommitTag) -> None:
         """Raise NotFound or Forbidden if the reader may not see a snapshot."""

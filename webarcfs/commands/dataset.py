@@ -159,18 +159,13 @@ def _write(
     domains: tuple[str, ...],
     **narrowing: Any,
 ) -> None:
-    from webarcfs.access.gate import KnownGate, KnownStaffGate  # noqa: PLC0415 # `--help` does not wait for these
-    from webarcfs.dataset import making  # noqa: PLC0415
+    from webarcfs.dataset import making  # noqa: PLC0415 # `--help` does not wait for these
     from webarcfs.dataset.columns import Dataset  # noqa: PLC0415
-    from webarcfs.dataset.dataset_folder import asker_in_words  # noqa: PLC0415
     from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, parse_time_span  # noqa: PLC0415
     from webarcfs.dataset.table_writers import TableFormat  # noqa: PLC0415
 
-    is_reader = place.gate is not None and not place.gate.is_staff
-    reader = place.gate.reader if place.gate is not None and is_reader else None
     order = making.DatasetOrder(
-        archive=place.archive,
-        gate=KnownStaffGate(place.archive) if reader is None else KnownGate(place.archive, reader),
+        gate=place.known_gate(),
         dataset=Dataset(name),
         narrowing=Narrowing(
             unit=DatasetUnit(unit),
@@ -180,7 +175,6 @@ def _write(
             **narrowing,
         ),
         form=None if form == "gexf" else TableFormat(form),
-        asker=asker_in_words(is_reader, "" if reader is None else reader.name),
         made=now(),
         by_host=by_host,
     )

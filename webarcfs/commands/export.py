@@ -32,7 +32,7 @@ from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import error_console, to_json
 from webarcfs.commands.output import Display, log_progress
 from webarcfs.commands.snapshot_names import Beside
-from webarcfs.commands.version_words import VersionWords, known_gate
+from webarcfs.commands.version_words import VersionWords
 from webarcfs.export.export_result import DAMAGED, Summary, Unfinished
 from webarcfs.export.selection import Asked, Progress, Selection, Stop, opener, select
 from webarcfs.export.version_selection import ROWS, VersionSelection, choose
@@ -257,7 +257,7 @@ class _Versions:
     def select(self, part: Path, progress: Progress, stop: Stop) -> VersionSelection:
         """Find them."""
         question = self.words.question(self.place)
-        gate = known_gate(self.place)
+        gate = self.place.known_gate()
         gate.look()
         with CaptureIndex(self.place.archive.database) as index:
             captures = VisibleCaptures(gate, index)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from datetime import UTC
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,8 @@ import click
 from rich.text import Text
 
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.archive.model.metadata import ROLES, CommitTag
+from webarcfs.archive.model.metadata import ROLES, CommitTag, format_digits
+from webarcfs.archive.model.urls import replay_address
 from webarcfs.commands.arguments import ArchiveArgument, moment, origin_options, place_options
 from webarcfs.commands.completing import complete_records, complete_tags
 from webarcfs.commands.lazy_commands import with_archive
@@ -164,10 +164,9 @@ def _answer(searcher: Searcher, question: SearchQuestion, form: Form, *, facets:
 
 
 def _fields(hit: Hit) -> dict[str, Any]:
-    time = CommitTag.parse(hit.commitTag).crawl_time.astimezone(UTC)
-    address = f"/web/{time:%Y%m%d%H%M%S}/{hit.url}"
+    seconds = int(CommitTag.parse(hit.commitTag).crawl_time.timestamp())
     return asdict(hit) | {
-        "address": address,
+        "address": replay_address(format_digits(seconds), hit.url),
         "snippet": hit.snippet.text,
         "marks": [list(mark) for mark in hit.snippet.marks],
     }

@@ -11,7 +11,6 @@ from typing import Final
 
 import click
 
-from webarcfs.access.gate import KnownGate, KnownStaffGate
 from webarcfs.archive.index import query
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import CommitTag, format_time
@@ -21,13 +20,6 @@ from webarcfs.export.version_selection import Span, VersionQuestion
 
 #: Seconds that a query may take: nobody waits for a page, and ^C ends it.
 _SECONDS: Final = 86_400.0
-
-
-def known_gate(place: ArchiveArgument) -> KnownGate:
-    """Return the gate of a place, for many questions."""
-    if place.gate is None or place.gate.is_staff:
-        return KnownStaffGate(place.archive)
-    return KnownGate(place.archive, place.gate.reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +57,7 @@ class VersionWords:
     def question(self, place: ArchiveArgument) -> VersionQuestion:
         """Return the question to an archive. Raises UsageError, NotFound, Busy and what a search or query raises."""
         span, places = self._searched(place) if self.words is not None else ((None, None), self._queried(place))
-        return VersionQuestion(str(self), lambda: places, span, self.publication, self.one_a_url, self.with_resources)
+        return VersionQuestion(str(self), places, span, self.publication, self.one_a_url, self.with_resources)
 
     def _searched(self, place: ArchiveArgument) -> tuple[Span, Iterable[tuple[str, int]]]:
         if find_spec("tantivy") is None:

@@ -17,15 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import webarcfs
-from webarcfs.archive.model.errors import Exists, UsageError
+from webarcfs.access.gate import Gate
+from webarcfs.archive.model.errors import Exists
 from webarcfs.archive.model.metadata import format_utc
 from webarcfs.archive.system import locks
-from webarcfs.archive.system.files import sync_folder, sync_tree
+from webarcfs.archive.system.files import sync_tree
 from webarcfs.dataset.columns import OVERVIEW, Column, Dataset, Kind
 from webarcfs.dataset.narrowing import DatasetUnit
 from webarcfs.dataset.readers_versions import DomainOverview
 from webarcfs.dataset.table_writers import CsvWriter, TableFormat, spelled_time
-from webarcfs.export.export_result import must_be_free
+from webarcfs.export.export_result import give_name, must_be_free
 
 # == the folder =======================================================================================================
 
@@ -41,9 +42,7 @@ def being_made(out: Path) -> Iterator[Path]:
     Raises Exists if something is at `out` or in the way, Busy while another process makes it, UsageError without the
     folder above, OSError.
     """
-    parent, part = out.absolute().parent, out.with_name(f"{out.name}.part")
-    if not parent.is_dir():
-        raise UsageError(f"{parent} is no folder; make it first")
+    part = out.with_name(f"{out.name}.part")
     must_be_free(out)
     if part.is_symlink() or (part.exists() and not (part / _LOCK).is_file() and not _is_empty(part)):
         raise Exists(f"{part} is in the way: a dataset would be made there")
@@ -58,9 +57,7 @@ def being_made(out: Path) -> Iterator[Path]:
             result.mkdir()
             yield result
             sync_tree(result)
-            must_be_free(out)
-            result.rename(out)
-            sync_folder(parent)
+            give_name(result, out)
         finally:
             with suppress(OSError):
                 shutil.rmtree(part)
@@ -256,8 +253,9 @@ Nothing is escaped otherwise: a spreadsheet program may take a value that begins
 is an empty text, also in Parquet: in pandas, `read_csv(…, keep_default_na=False)` keeps it."""
 
 
-def asker_in_words(is_reader: bool, name: str) -> str:
+def asker_in_words(gate: Gate) -> str:
     """Return who asked, for the README."""
-    if not is_reader:
+    if gate.is_staff:
         return "the whole archive"
+    name = gate.reader.name
     return f"what the reader {name} may see of the archive" if name else "what the public may see of the archive"

@@ -12,12 +12,12 @@ from pathlib import Path
 from webarcfs.access.access_rules import Standing
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.links import PageBody, StoredLinks
-from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE
+from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, CommitTag, format_digits, from_epoch
 from webarcfs.dataset.columns import Dataset
-from webarcfs.dataset.narrowing import DatasetUnit
-from webarcfs.dataset.readers_versions import ReadersVersions, UnitRow, commit_tag
+from webarcfs.dataset.narrowing import DatasetUnit, year_of
+from webarcfs.dataset.readers_versions import ReadersVersions, UnitRow
 from webarcfs.dataset.spilled_counts import SpilledCounts
-from webarcfs.dataset.table_writers import Row, crawl_date, writable, year_of
+from webarcfs.dataset.table_writers import Row, writable
 from webarcfs.dataset.version_texts import VersionTexts
 from webarcfs.search.words import extension_of, terms_of
 
@@ -29,7 +29,11 @@ NO_LINKS = "snapshots whose links are not indexed yet (`webarc-agent recover` br
 #: Rows of the unit between two looks.
 _BETWEEN_LOOKS = 1_000
 _ROLES = (PAGE_ROLE, RESOURCE_ROLE)
-_named = lru_cache(maxsize=65_536)(commit_tag)
+
+
+@lru_cache(maxsize=65_536)
+def _named(domain: str, seq: int) -> str:
+    return str(CommitTag(from_epoch(seq), domain))
 
 
 class DatasetRows:
@@ -83,7 +87,7 @@ class DatasetRows:
             publications = self._versions.publications
             row, domain = unit.version.row, unit.version.domain
             yield (
-                crawl_date(unit.time), domain, unit.url, writable(row.mime_type), writable(row.title), row.status,
+                format_digits(unit.time), domain, unit.url, writable(row.mime_type), writable(row.title), row.status,
                 row.size, row.digest, _ROLES[row.resource], writable(row.target), publications.get(unit.seq, ""),
                 _named(domain, unit.seq), *self._more(unit),
             )  # fmt: skip
@@ -98,7 +102,7 @@ class DatasetRows:
                 continue
             row = version.row
             yield (
-                crawl_date(unit.time), version.domain, unit.url, writable(row.mime_type), extracted.language,
+                format_digits(unit.time), version.domain, unit.url, writable(row.mime_type), extracted.language,
                 writable(extracted.body), writable(row.title or extracted.title), row.digest, extracted.fault,
                 _named(version.domain, unit.seq), *self._more(unit),
             )  # fmt: skip
@@ -106,7 +110,7 @@ class DatasetRows:
     def _links(self) -> Iterator[Row]:
         stored = self._stack.enter_context(StoredLinks(self._archive))
         for unit, body in self._bodies(stored):
-            domain, when, more = unit.version.domain, crawl_date(unit.time), self._more(unit)
+            domain, when, more = unit.version.domain, format_digits(unit.time), self._more(unit)
             snapshot = _named(domain, unit.seq)
             for kind, target, text, times, host in stored.of(body.number):
                 yield (

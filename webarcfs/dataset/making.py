@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO
 
 from webarcfs.access.gate import KnownGate
-from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import database
 from webarcfs.archive.model.errors import Interrupted, NotFound
 from webarcfs.archive.model.metadata import format_utc
 from webarcfs.dataset.columns import Dataset, columns_of
-from webarcfs.dataset.dataset_folder import Description, being_made, write_description
+from webarcfs.dataset.dataset_folder import Description, asker_in_words, being_made, write_description
 from webarcfs.dataset.dataset_rows import DatasetRows
 from webarcfs.dataset.gexf import write_graph
 from webarcfs.dataset.narrowing import Narrowing
 from webarcfs.dataset.readers_versions import ReadersVersions
 from webarcfs.dataset.table_writers import TableFormat, batches, check_library, writer_of
-
-#: Called with what is done, how much of it, and how much there is.
-Progress = Callable[[str, int, int], None]
-#: Whether somebody asked for the end.
-Stop = Callable[[], bool]
+from webarcfs.export.selection import Progress, Stop
 
 #: The column of long texts.
 _CONTENT = "content"
@@ -34,17 +28,12 @@ _BUFFER = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetOrder:
-    """What is to be made of an archive. `form` is None for a graph (GEXF), which is of hosts. `by_host` is of words.
+    """What is to be made of what a gate shows. `form` is None for a graph (GEXF), of hosts. `by_host` is of words."""
 
-    `asker` says in words whose gate it is.
-    """
-
-    archive: Archive
     gate: KnownGate
     dataset: Dataset
     narrowing: Narrowing
     form: TableFormat | None
-    asker: str
     made: datetime
     by_host: bool = False
 
@@ -79,13 +68,13 @@ def _check(order: DatasetOrder) -> None:
 
 
 def _make(order: DatasetOrder, file: IO[bytes], scratch: Path, progress: Progress, stop: Stop) -> Description:
-    columns = columns_of(order.dataset, order.narrowing.unit, by_host=order.by_host)
-    known = sum(database.count_versions(order.archive.database).values())
-    unit = order.narrowing.unit
+    archive, unit, asker = order.gate.archive, order.narrowing.unit, asker_in_words(order.gate)
+    columns = columns_of(order.dataset, unit, by_host=order.by_host)
+    known = sum(database.count_versions(archive.database).values())
     number = 0
     with (
         ReadersVersions(order.gate, order.narrowing) as versions,
-        DatasetRows(order.archive, versions, unit, scratch, by_host=order.by_host) as rows,
+        DatasetRows(archive, versions, unit, scratch, by_host=order.by_host) as rows,
     ):
         if order.narrowing.domains and not versions.domains:
             raise NotFound(f"the archive has no domain {', '.join(sorted(order.narrowing.domains))}")
@@ -101,7 +90,7 @@ def _make(order: DatasetOrder, file: IO[bytes], scratch: Path, progress: Progres
             day = format_utc(order.made)[:10]
             _, number = write_graph(
                 file, graph, archived=[host.domain for host in versions.overviews], scratch=scratch,
-                description=order.asker, day=day,
+                description=asker, day=day,
             )  # fmt: skip
         else:
             writer = writer_of(order.form, columns, file)
@@ -114,7 +103,7 @@ def _make(order: DatasetOrder, file: IO[bytes], scratch: Path, progress: Progres
             writer.close()
         progress("versions", known, known)
         return Description(
-            dataset=order.dataset, unit=unit, archive=order.archive.root.absolute().name, asker=order.asker,
+            dataset=order.dataset, unit=unit, archive=archive.root.absolute().name, asker=asker,
             made=order.made, columns=columns,
             options=order.narrowing.options() | ({"--by-host": "yes"} if order.by_host else {}), file=order.file_name,
             form=order.form, rows=number, overviews=versions.overviews,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from webarcfs.archive.model.errors import BadCondition, UsageError
-from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, CommitTag, format_time
+from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, CommitTag, format_time, from_epoch
 from webarcfs.search.query_language import parse_span
 from webarcfs.search.words import KINDS, kind_of
 
@@ -34,6 +34,11 @@ class DatasetTime:
 
     def __contains__(self, time: int) -> bool:
         return self.begin <= time < self.end
+
+
+def year_of(seconds: int) -> int:
+    """Return the year of a time (seconds since 1970), in CET, as `--during` means it."""
+    return from_epoch(seconds).year
 
 
 def parse_time_span(text: str) -> DatasetTime:

@@ -15,16 +15,15 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, Self
 
-from webarcfs.access.access_rules import Open, Standing, VisibleSnapshot
+from webarcfs.access.access_rules import Standing, VisibleSnapshot
 from webarcfs.access.gate import DomainFacts, KnownGate
-from webarcfs.access.visible_captures import VisibleCapture, VisibleCaptures
+from webarcfs.access.visible_captures import VisibleCaptures
 from webarcfs.archive.index import database
-from webarcfs.archive.index.database import CaptureIndex, CaptureRow
+from webarcfs.archive.index.database import CaptureIndex, CaptureRow, Meeting
 from webarcfs.archive.index.stored_rows import StoredRow, StoredRows
-from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
-from webarcfs.archive.model.url_lists import spelled
-from webarcfs.dataset.narrowing import DatasetUnit, Narrowing
-from webarcfs.dataset.table_writers import year_of
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.url_lists import Met, spelled
+from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, year_of
 
 #: Kinds of the lists of what crawls met.
 _ARCS, _REDIRECTS = 0, 1
@@ -162,7 +161,7 @@ class ReadersVersions:
                 number += 1
                 yield unit
         seqs = self._counted_snapshots()
-        complete = self._rows.complete(domain)
+        complete = self._index.complete(domain)
         overview = DomainOverview(
             domain, len(seqs), sum(seq in complete for seq in seqs), seqs[0] if seqs else 0, seqs[-1] if seqs else 0,
             number,
@@ -315,20 +314,14 @@ class ReadersVersions:
         self, row: StoredRow, met: list[tuple[int, int, int]]
     ) -> tuple[VisibleSpan, list[TimedCapture]] | None:
         stored_row = _as_capture_row(row, self.publications.get(row.stored, ""))
-        capture = self._visible.visible(self._domain, stored_row)
-        if not isinstance(capture, VisibleCapture):
+        meetings = (Meeting(seq, Met(time, spelling)) for seq, time, spelling in met)
+        captures = [
+            TimedCapture(capture.captured, capture.since, capture.url, capture.is_revisit)
+            for capture in self._visible.of_row(stored_row, meetings)
+        ]
+        if not captures:
             return None
         self._of_this_path.append(stored_row)
-        captures = [TimedCapture(capture.captured, capture.since, row.url, False)]
-        for seq, time, spelling in met:
-            snapshot = self.shown.get(seq)
-            if time == capture.captured or snapshot is None:
-                continue
-            url = row.url if row.target else spelled(row.url, spelling)
-            if self._visible.contains(self._domain, snapshot, stored_row) and isinstance(
-                self._gate.with_rules(Open(seq), url, from_epoch(time)), Open
-            ):
-                captures.append(TimedCapture(time, seq, url, True))
         return VisibleSpan(row.first, row.last, row.stored, lambda: self._snapshots_with(stored_row)), captures
 
     def _snapshots_with(self, row: CaptureRow) -> list[int]:
@@ -372,11 +365,6 @@ class ReadersVersions:
         """Count something that is left out."""
         if number:
             self.left_out[reason] = self.left_out.get(reason, 0) + number
-
-
-def commit_tag(domain: str, seq: int) -> str:
-    """Return the name of a snapshot."""
-    return f"{format_time(from_epoch(seq))}@{domain}"
 
 
 def _identity(row: StoredRow) -> tuple[object, ...]:

@@ -12,20 +12,18 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import IO, Any, Protocol
 
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.metadata import format_utc, from_epoch
 from webarcfs.dataset.columns import Column, Kind
 
 Row = tuple[Any, ...]
 
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
-_TIME_OF_DAY = 86_400
-_CET = 3_600
 #: Rows of a batch, and characters of long texts in it.
 _ROWS, _ROWS_OF_GROUP, _CHARACTERS = 2_000, 20_000, 8 << 20
 _MISSING = "Parquet needs another library: pip install 'webarcfs[data]'"
@@ -87,25 +85,7 @@ def writable(text: str) -> str:
 @lru_cache(maxsize=65_536)
 def spelled_time(seconds: int) -> str:
     """Return a time as tables have it: `2024-03-01T02:00:00Z`."""
-    return f"{datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()}Z"
-
-
-@lru_cache(maxsize=4_096)
-def _day(number: int) -> str:
-    day = datetime.fromtimestamp(number * _TIME_OF_DAY, UTC)
-    return f"{day.year:04}{day.month:02}{day.day:02}"
-
-
-def crawl_date(seconds: int) -> str:
-    """Return a time as fourteen digits, in UTC."""
-    day, rest = divmod(seconds, _TIME_OF_DAY)
-    minutes, second = divmod(rest, 60)
-    return f"{_day(day)}{minutes // 60:02}{minutes % 60:02}{second:02}"
-
-
-def year_of(seconds: int) -> int:
-    """Return the year of a time, in CET, as `--during` means it."""
-    return int(_day((seconds + _CET) // _TIME_OF_DAY)[:4])
+    return format_utc(from_epoch(seconds))
 
 
 # -- CSV ---------------------------------------------------------------------------------------------------------------

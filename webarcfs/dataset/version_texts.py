@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Container
 from contextlib import ExitStack
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self
 
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import NotFound, UsageError
+from webarcfs.archive.model.errors import NotFound
 from webarcfs.content.extractors.extracted import Extracted
 from webarcfs.dataset.readers_versions import ReadersVersion
+from webarcfs.texts.extraction import Extraction, ExtractionRequest
+from webarcfs.texts.version_text import must_be_installed, request_of
 
 if TYPE_CHECKING:
     from webarcfs.search.index import IndexReader
-    from webarcfs.texts.extraction import Extraction
 
 
 class VersionTexts:
@@ -26,8 +26,7 @@ class VersionTexts:
 
     def __init__(self, archive: Archive) -> None:
         """Raise UsageError where the libraries for full text are missing."""
-        if find_spec("tantivy") is None or find_spec("pypdfium2") is None:
-            raise UsageError("texts need more libraries: pip install 'webarcfs[search]'")
+        must_be_installed("tantivy")
         self._archive = archive
         self._index: IndexReader | None = None
         self._last: tuple[ReadersVersion | None, Extracted | None] = None, None
@@ -38,7 +37,6 @@ class VersionTexts:
 
     def __enter__(self) -> Self:
         from webarcfs.search import generations  # noqa: PLC0415 # of the extra `search`
-        from webarcfs.texts.extraction import Extraction  # noqa: PLC0415
 
         try:
             self._index = generations.opened(self._archive)
@@ -61,21 +59,15 @@ class VersionTexts:
         return self._last[1]
 
     def _find(self, version: ReadersVersion, shown: Container[int]) -> Extracted | None:
-        from webarcfs.content.extractors.extracting import has_text  # noqa: PLC0415 # slow to load
-
         row = version.row
         if row.target:
             return None
+        request = request_of(self._archive.repository(version.domain), row.mime_type, row.blob, row.head)
         indexed = self._index.find(row.path, row.first) if self._index is not None else None
         if indexed is not None and indexed.blob == row.blob and (not indexed.shown_in or indexed.shown_in in shown):
-            return indexed.extracted if indexed.extracted.body or has_text(row.mime_type) else None
-        return self._read(version) if has_text(row.mime_type) else None
+            return indexed.extracted if indexed.extracted.body or request is not None else None
+        return None if request is None else self._read(request)
 
-    def _read(self, version: ReadersVersion) -> Extracted:
-        from webarcfs.texts.extraction import ExtractionRequest  # noqa: PLC0415 # of the extra `search`
-
-        row = version.row
+    def _read(self, request: ExtractionRequest) -> Extracted:
         self.read += 1
-        repository = str(self._archive.repository(version.domain))
-        request = ExtractionRequest(repository, row.blob, row.head, row.mime_type)
         return next(text for _, text in self._extraction.texts([(None, request)]))

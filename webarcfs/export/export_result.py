@@ -92,9 +92,6 @@ class Unfinished(Generic[S]):
         Raises Exists if something else is at `out` or at its scratch folder, Busy while another process makes it,
         UsageError where it cannot be, and what its functions raise.
         """
-        parent = self.out.absolute().parent
-        if not parent.is_dir():
-            raise UsageError(f"{parent} is no folder; make it first")
         if not (self._part / _DONE).exists():
             self._drop_rest()
             must_be_free(self.out)
@@ -121,9 +118,7 @@ class Unfinished(Generic[S]):
             summary = self.make(selection, scratch).as_fields()
             _sync(scratch)
             _write(done, summary)
-            must_be_free(self.out)
-            scratch.rename(self.out)
-            sync_folder(self.out.absolute().parent)
+            give_name(scratch, self.out)
         shutil.rmtree(self._part)
         return summary
 
@@ -165,9 +160,19 @@ class Unfinished(Generic[S]):
 
 
 def must_be_free(out: Path) -> None:
-    """Raise Exists if there is something at `out`: an export never replaces anything."""
+    """Raise Exists if there is something at `out`: nothing is ever replaced. Raise UsageError without its folder."""
+    parent = out.absolute().parent
+    if not parent.is_dir():
+        raise UsageError(f"{parent} is no folder; make it first")
     if out.exists() or out.is_symlink():
         raise Exists(f"{out} is there already; give another name, or remove it")
+
+
+def give_name(result: Path, out: Path) -> None:
+    """Let a result that is whole, and on the disk, be `out`. Raises as `must_be_free` does, OSError."""
+    must_be_free(out)
+    result.rename(out)
+    sync_folder(out.absolute().parent)
 
 
 def _sync(result: Path) -> None:

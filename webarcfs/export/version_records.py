@@ -9,37 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.model.arc_paths import DATA_XML
-from webarcfs.archive.model.errors import Damaged, InvalidDocument
-from webarcfs.archive.model.metadata import MetaData, from_epoch
-from webarcfs.export.selection import Exported, ExportedDocument, Opener, crawl_of
+from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.export.selection import Exported, Opener, crawl_of
 from webarcfs.export.version_selection import ChosenCapture, RowKind, VersionReader
 from webarcfs.export.warc_records import PayloadDigests, RecordCounts, SnapshotRecords, WarcRecord
-
-
-class VersionDocuments:
-    """Reads the documents of rows, as the asker sees them. For one thread."""
-
-    def __init__(self, open_: Opener) -> None:
-        self.reader = VersionReader(open_)
-
-    def of(self, row: ChosenCapture) -> tuple[Repository, ExportedDocument, MetaData]:
-        """Return the repository, the document of a row, and its metadata. Raises Damaged, Exists."""
-        store, files = self.reader.files(row)
-        try:
-            meta = data_xml.metadata(store.read(files[DATA_XML]))
-        except InvalidDocument as error:
-            raise Damaged(f"{row.tag} {row.path}: {error}") from None
-        return store, ExportedDocument(row.arc, files, None, files), meta
 
 
 class VersionRecords:
     """Makes the records of rows, which come in their order. `counts` has the versions that were written."""
 
     def __init__(self, open_: Opener, digests: PayloadDigests, counts: RecordCounts) -> None:
-        self._documents = VersionDocuments(open_)
+        self._reader = VersionReader(open_)
         self._digests = digests
         self._counts = counts
         self._records: SnapshotRecords | None = None
@@ -50,7 +30,7 @@ class VersionRecords:
         if row.kind is RowKind.REDIRECT:
             yield records.led(row.url, row.status, row.target, when)
             return
-        _, document, meta = self._documents.of(row)
+        _, document, meta = self._reader.document(row)
         if row.kind is RowKind.REVISIT:
             first = from_epoch(row.of_captured), bytes.fromhex(row.digest)
             yield from records.again(document, meta, (row.url, when), first, records.named(document))
@@ -66,7 +46,7 @@ class VersionRecords:
     def _of_snapshot(self, row: ChosenCapture) -> SnapshotRecords:
         known = self._records
         if known is None or known.exported.tag != row.tag:
-            store, tag = self._documents.reader.store(row.domain), row.tag
+            store, tag = self._reader.store(row.domain), row.tag
             commit = store.commit_of(tag)
             crawl = crawl_of(store, tag, commit)
             exported = Exported(store, tag, store.commit(commit).tree, None, crawl.message, crawl.time)

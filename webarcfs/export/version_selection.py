@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
 from functools import partial
@@ -24,18 +24,19 @@ from typing import Any, Final
 
 from webarcfs.access.access_rules import Open
 from webarcfs.access.visible_captures import VisibleCapture, VisibleCaptures
+from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index.database import CaptureIndex, CaptureRow
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, split
-from webarcfs.archive.model.errors import Damaged, Exists, Interrupted, NotFound
-from webarcfs.archive.model.metadata import CommitTag, from_epoch
+from webarcfs.archive.model.errors import Damaged, Exists, Interrupted, InvalidDocument, NotFound
+from webarcfs.archive.model.metadata import CommitTag, MetaData, from_epoch
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
 from webarcfs.archive.system.cache import Cache
 from webarcfs.archive.system.files import Sorter
 from webarcfs.content import outlinks, text
 from webarcfs.content.mimetype import SAMPLE, declared_type
 from webarcfs.content.reference_table import LinkPurpose, NamedAs
-from webarcfs.export.selection import Files, FolderLines, Opener, Progress, Stop, data_of
+from webarcfs.export.selection import ExportedDocument, Files, FolderLines, Opener, Progress, Stop, data_of
 from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 
 # == rows, pure =======================================================================================================
@@ -132,14 +133,14 @@ Span = tuple[int | None, int | None]
 class VersionQuestion:
     """A question, in words and as the places that it finds.
 
-    `places` yields path (`/<domain>/…`) and a time (seconds since 1970) at which the archive has what was found there.
-    `span` has the first and the last second whose snapshots count. Of a version that was captured before, the captures
-    of that span are exported, and the first one, which has its content. `publication`: only what its crawls stored.
-    `one_a_url`: of what was found at a URL, the version that was captured last.
+    `places` are read once: path (`/<domain>/…`) and a time (seconds since 1970) at which the archive has there what was
+    found. `span` has the first and the last second whose snapshots count. Of a version that was captured before, the
+    captures of that span are exported, and the first one, which has its content. `publication`: only what its crawls
+    stored. `one_a_url`: of what was found at a URL, the version that was captured last.
     """
 
     words: str
-    places: Callable[[], Iterable[tuple[str, int]]]
+    places: Iterable[tuple[str, int]]
     span: Span = (None, None)
     publication: str = ""
     one_a_url: bool = False
@@ -310,7 +311,7 @@ class _Chooser:
 
     def rows(self, folder: Path) -> Iterator[ChosenCapture]:
         with Sorter(folder) as places:
-            for number, (path, seq) in enumerate(self._question.places()):
+            for number, (path, seq) in enumerate(self._question.places):
                 places.add(f"{path}\0{seq:012}".encode("utf-8", "surrogateescape"))
                 if not number % _SOME:
                     self._look("finding", number)
@@ -506,6 +507,15 @@ class VersionReader:
         if DATA_XML not in files or not data or files[data] != row.blob:
             raise _vanished(f"{row.tag} {row.path}")
         return store, files
+
+    def document(self, row: ChosenCapture) -> tuple[Repository, ExportedDocument, MetaData]:
+        """Return the repository, the document of a row, and its metadata. Raises Damaged, Exists."""
+        store, files = self.files(row)
+        try:
+            meta = data_xml.metadata(store.read(files[DATA_XML]))
+        except InvalidDocument as error:
+            raise Damaged(f"{row.tag} {row.path}: {error}") from None
+        return store, ExportedDocument(row.arc, files, None, files), meta
 
     def _find(self, store: Repository, tree: str, arc: str) -> str | None:
         """Return the folder of an ARC. pygit2's own look-up keeps some memory for each name that is asked for."""

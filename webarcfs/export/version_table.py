@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -51,9 +51,9 @@ def export(selection: VersionSelection, out: Path, progress: Progress, stop: Sto
     return Summary(versions=mark.found, records=mark.records, bytes=mark.size, files=1, left_out=mark.left_out)
 
 
-def _csv_line(values: object) -> bytes:
+def _csv_line(values: Iterable[object]) -> bytes:
     line = io.StringIO()
-    csv.writer(line).writerow(values)  # type: ignore[arg-type] # values of a dict are an iterable
+    csv.writer(line).writerow(values)
     return line.getvalue().encode("utf-8", "backslashreplace")
 
 

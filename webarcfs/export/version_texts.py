@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Final
 
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import HEADERS
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, MetaData, format_utc, from_epoch
+from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, MetaData, format_digits, format_utc, from_epoch
+from webarcfs.archive.model.urls import replay_address
 from webarcfs.content.extractors.extracted import Extracted
 from webarcfs.export.selection import Opener
-from webarcfs.export.version_records import VersionDocuments
-from webarcfs.export.version_selection import ChosenCapture, RowKind
+from webarcfs.export.version_selection import ChosenCapture, RowKind, VersionReader
 from webarcfs.texts.extraction import Extraction, ExtractionRequest
 from webarcfs.texts.version_text import joined, must_be_installed, request_of, shown_text
 from webarcfs.warc.http_response import base32
@@ -51,7 +50,7 @@ class VersionWithText:
             row.url, row.title or self.text.title, _utc(row.first), _utc(row.last), row.captures, row.status,
             row.mime_type, row.size, f"sha1:{base32(bytes.fromhex(row.digest))}", row.publication,
             RESOURCE_ROLE if row.is_resource else PAGE_ROLE, str(row.tag), row.path,
-            f"/web/{from_epoch(row.captured).astimezone(UTC):%Y%m%d%H%M%S}/{row.url}",
+            replay_address(format_digits(row.captured), row.url),
         )  # fmt: skip
         return dict(zip(COLUMNS, values, strict=True))
 
@@ -62,13 +61,13 @@ def _utc(seconds: int) -> str:
 
 def with_texts(open_: Opener, rows: Iterable[ChosenCapture], *, wanted: bool) -> Iterator[VersionWithText]:
     """Yield the rows in their order, with the texts of versions if they are `wanted`. Raises Exists, UsageError."""
-    documents = VersionDocuments(open_)
+    reader = VersionReader(open_)
     if not wanted:
-        yield from (_read(documents, row)[0] for row in rows)
+        yield from (_read(reader, row)[0] for row in rows)
         return
     must_be_installed()
     with Extraction[VersionWithText]() as extraction:
-        for version, extracted in extraction.texts(_read(documents, row) for row in rows):
+        for version, extracted in extraction.texts(_read(reader, row) for row in rows):
             shown = ""
             if version.store is not None and version.meta is not None:
                 shown = shown_text(version.store, version.meta)
@@ -77,14 +76,14 @@ def with_texts(open_: Opener, rows: Iterable[ChosenCapture], *, wanted: bool) ->
             )
 
 
-def _read(documents: VersionDocuments, row: ChosenCapture) -> tuple[VersionWithText, ExtractionRequest | None]:
+def _read(reader: VersionReader, row: ChosenCapture) -> tuple[VersionWithText, ExtractionRequest | None]:
     if row.kind is not RowKind.VERSION:
         return VersionWithText(row), None
     try:
-        store, document, meta = documents.of(row)
+        store, document, meta = reader.document(row)
         blob = document.files[document.data]
         store.size(blob)  # raises where it is missing
     except Damaged as error:
         return VersionWithText(row, error=error), None
     version = VersionWithText(row, store, blob, meta)
-    return version, request_of(store, meta, blob, document.files.get(HEADERS, ""))
+    return version, request_of(store.path, meta.mime_type, blob, document.files.get(HEADERS, ""))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 from webarcfs.access.reader_repositories import hides
@@ -23,9 +24,9 @@ from webarcfs.texts.extraction import Extraction, ExtractionRequest
 _LIBRARIES: Final = ("pypdfium2", "striprtf", "py3langid")
 
 
-def must_be_installed() -> None:
-    """Raise UsageError where the libraries that read texts are missing."""
-    if not all(find_spec(library) is not None for library in _LIBRARIES):
+def must_be_installed(*others: str) -> None:
+    """Raise UsageError where the libraries that read texts are missing, or `others` of the extra."""
+    if not all(find_spec(library) is not None for library in (*_LIBRARIES, *others)):
         raise UsageError("texts need more libraries: pip install 'webarcfs[search]'")
 
 
@@ -47,14 +48,14 @@ def joined(text: Extracted, rendered: str) -> Extracted:
     )
 
 
-def request_of(store: Repository, meta: MetaData, blob: str, head: str, language: str = "") -> ExtractionRequest | None:
+def request_of(repository: Path, mime_type: str, blob: str, head: str, language: str = "") -> ExtractionRequest | None:
     """Return the request for a document's text; None for what has none by its type.
 
     `blob` and `head` are git's ids of the body and of headers.http, which may be empty.
     """
-    if not has_text(meta.mime_type):
+    if not has_text(mime_type):
         return None
-    return ExtractionRequest(str(store.path), blob, head, meta.mime_type, language)
+    return ExtractionRequest(str(repository), blob, head, mime_type, language)
 
 
 def shown_text(store: Repository, meta: MetaData) -> str:
@@ -71,7 +72,7 @@ def read_text(store: Repository, meta: MetaData, blob: str, head: str) -> Extrac
     """Return the text of one version; its language is not guessed. Raises UsageError without the libraries."""
     must_be_installed()
     with Extraction[None]() as extraction:
-        _, extracted = next(extraction.texts([(None, request_of(store, meta, blob, head, _UNASKED))]))
+        _, extracted = next(extraction.texts([(None, request_of(store.path, meta.mime_type, blob, head, _UNASKED))]))
     return joined(extracted, shown_text(store, meta))
 
 

@@ -41,7 +41,7 @@ from webarcfs.archive.model.url_lists import (
     Redirect,
     blocks_of,
     extent_of,
-    met_at,
+    meetings_of,
     met_in,
     unpacked,
 )
@@ -466,8 +466,7 @@ class CaptureIndex:
             key = domain, is_redirect, number // SIZE
             if last is None or last[0] != key:
                 last = key, self._block(*key)
-            meetings = ((seq, met_at(base, raw, number)) for seq, base, raw in last[1])
-            return [Meeting(seq, meeting) for seq, meeting in meetings if meeting is not None]
+            return [Meeting(seq, Met(time, spelling)) for seq, time, spelling in meetings_of(last[1], number)]
 
         return met
 

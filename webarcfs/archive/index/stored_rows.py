@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index.query import connected
 from webarcfs.archive.index.sqlite_file import IN_TURN, as_told_to_readers
-from webarcfs.archive.model.url_lists import NOT_MET, SIZE, MetBlock, unpacked
+from webarcfs.archive.model.url_lists import SIZE, MetBlock, meetings_of, unpacked
 
 #: Rows of a page.
 _ROWS = 2_000
@@ -84,27 +84,19 @@ class StoredRows:
                 return
             values |= {"url": rows[-1][2], "first": rows[-1][3]}
 
-    def complete(self, domain: str) -> frozenset[int]:
-        """Return the snapshots of a domain whose crawls were complete."""
-        return frozenset(row[0] for row in self._rows("captures/complete", {"domain": domain}))
-
     def met(self, domain: str, kind: int, number: int) -> list[tuple[int, int, int]]:
         """Return when crawls met an ARC (kind 0) or a redirect (1) unchanged: snapshot, time, spelling; in order.
 
         The number of an ARC is the lowest one of the documents at its path.
         """
-        block, place = divmod(number, SIZE)
+        block = number // SIZE
         key = domain, kind, block
         if key in self._blocks:
             self._blocks.move_to_end(key)
             rows = self._blocks[key]
         else:
             rows = self._read_block(domain, kind, block)
-        return [
-            (seq, base + int.from_bytes(raw[place + SIZE :: SIZE]), raw[place])
-            for seq, base, raw in rows
-            if raw[place] != NOT_MET
-        ]
+        return meetings_of(rows, number)
 
     def _read_block(self, domain: str, kind: int, block: int) -> list[tuple[int, int, bytes]]:
         values = {"domain": domain, "kind": kind, "block": block}

@@ -43,6 +43,7 @@ _DAY = re.compile(r"\d{4}-?\d{2}-?\d{2}", re.ASCII)
 _YEAR_OR_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?", re.ASCII)
 #: A time without seconds, with or without its minute and a zone.
 _HOUR_OR_MINUTE = re.compile(r"\d{4}-?\d\d-?\d\d[T ]\d\d(:?\d\d)?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
+_DAY_LENGTH = 86_400
 _COMPACT_TIME = re.compile(r"\d{8}T\d{6}", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
@@ -131,6 +132,19 @@ def utc(time: datetime) -> datetime:
 def format_utc(time: datetime) -> str:
     """Return `yyyy-mm-ddThh:mm:ssZ`: the form of WARC-Date."""
     return f"{utc(time).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+
+
+def format_digits(seconds: int) -> str:
+    """Return seconds since 1970 as `yyyymmddhhmmss`, UTC: the form of the Wayback Machine."""
+    day, rest = divmod(seconds, _DAY_LENGTH)
+    minutes, second = divmod(rest, 60)
+    return f"{_day_digits(day)}{minutes // 60:02}{minutes % 60:02}{second:02}"
+
+
+@lru_cache(_REMEMBERED)
+def _day_digits(number: int) -> str:
+    day = datetime.fromtimestamp(number * _DAY_LENGTH, UTC)
+    return f"{day.year:04}{day.month:02}{day.day:02}"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -414,7 +414,7 @@ def _packed(number: int, spellings: bytearray, times: array[int]) -> MetBlock:
 
 
 def unpacked(block: MetBlock) -> bytes:
-    """Return the bytes of a row, for `met_at`. Raises DatabaseDamaged."""
+    """Return the bytes of a row, for `meetings_of`. Raises DatabaseDamaged."""
     try:
         return inflated(block.times, _BYTES)
     except Damaged as error:
@@ -436,9 +436,14 @@ def extent_of(block: MetBlock) -> tuple[int, int, int]:
     return SIZE - raw[:SIZE].count(NOT_MET), block.base, block.base + int.from_bytes(bytes(latest))
 
 
-def met_at(base: int, raw: bytes, number: int) -> Met | None:
-    """Return what the unpacked bytes of a row say of the URL with an id of its block."""
+def meetings_of(rows: Iterable[tuple[int, int, bytes]], number: int) -> list[tuple[int, int, int]]:
+    """Return what crawls met of the URL with an id: snapshot, time and spelling, in the order of the rows.
+
+    `rows` are those of its block: snapshot, earliest time, unpacked bytes. Plain tuples: datasets ask this of each URL.
+    """
     place = number % SIZE
-    if raw[place] == NOT_MET:
-        return None
-    return Met(base + int.from_bytes(raw[place + SIZE :: SIZE]), raw[place])
+    return [
+        (seq, base + int.from_bytes(raw[place + SIZE :: SIZE]), raw[place])
+        for seq, base, raw in rows
+        if raw[place] != NOT_MET
+    ]

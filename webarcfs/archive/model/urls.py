@@ -141,6 +141,11 @@ def both_schemes(url: str) -> tuple[str, ...]:
     return (str(mine),) if port in DEFAULT_PORTS.values() else (str(mine), str(replace(mine, scheme=other)))
 
 
+def replay_address(digits: str, url: str, modifier: str = "") -> str:
+    """Return the path at which the reading room shows a URL as it was at a time (14 digits, UTC)."""
+    return f"/web/{digits}{modifier}/{url}"
+
+
 def remove_dot_segments(path: str) -> str:
     """Remove dot segments from a path that starts with `/` (RFC 3986 section 5.2.4)."""
     if "/." not in path:

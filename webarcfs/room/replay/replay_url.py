@@ -37,7 +37,8 @@ from itsdangerous import BadData, URLSafeTimedSerializer
 from webarcfs.access.gate import Reader
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import UrlRefused
-from webarcfs.archive.model.urls import canonical
+from webarcfs.archive.model.metadata import format_digits
+from webarcfs.archive.model.urls import canonical, replay_address
 from webarcfs.archive.model.urls import parse as parse_url
 
 # == timestamps, pure =================================================================================================
@@ -51,8 +52,7 @@ LAST_SECOND = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 @lru_cache(4096)  # the captures of a crawl share theirs
 def digits_of(seconds: int) -> str:
     """Return the 14 digits of a time (seconds since 1970, UTC), years 1 to 9999; other times are clamped."""
-    time = datetime.fromtimestamp(min(max(seconds, FIRST_SECOND), LAST_SECOND), UTC)
-    return f"{time.year:04}{time:%m%d%H%M%S}"
+    return format_digits(min(max(seconds, FIRST_SECOND), LAST_SECOND))
 
 
 def seconds_of(digits: str) -> int:
@@ -398,7 +398,7 @@ def replay_path(digits: str, modifier: Modifier, url: str) -> str:
     """
     if len(digits) != 14 or not (digits.isascii() and digits.isdecimal()):
         raise ValueError(f"{digits!r} are not the 14 digits of a time")
-    return f"/web/{digits}{modifier}/{_safe(url)}"
+    return replay_address(digits, _safe(url), modifier)
 
 
 def timegate_path(url: str, modifier: Modifier = Modifier.FRAME) -> str:
