@@ -26,7 +26,7 @@ from typing import TextIO
 import click
 
 from agent.catalogue.recording import catch_up_records, keep_old_defaults
-from agent.commands.common import archive_option, console, opened
+from agent.commands.common import archive_option, console, opened, tell_renamed
 from agent.importing.planning import flattened_imports
 from agent.indexing import fulltext, recovery
 from agent.maintenance import backups, maintenance, verification
@@ -317,7 +317,7 @@ def index(archive: str | None, rebuild: bool, anew: bool, export: Path | None, f
            -H 'Content-Type: application/json' --data-binary @archive.jsonl
     """
     if anew:
-        click.echo("--anew is called --rebuild now", err=True)
+        tell_renamed("--anew", "--rebuild")
         rebuild = True
     place = opened(archive)
     if export is not None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agent.jobs.publishing import JobOutcome  # its imports are slow, and few commands need them
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_R = TypeVar("_R")
 #: Where progress and logs go; results go to stdout.
 console = error_console()
 _log = logging.getLogger("webarc")
@@ -189,6 +190,19 @@ def follow(place: Archive, record: str, progress: Progress | None = None) -> boo
     for line in faults:
         _log.error("%s", line)
     return not faults
+
+
+def tell_renamed(former: str, now: str) -> None:
+    """Say on stderr what an option of former versions, which holds for one more release, is called."""
+    click.echo(f"{former} is called {now} now", err=True)
+
+
+def of_former(former: str, former_value: _R | None, now: str, value: _R) -> _R:
+    """Return the value of an option that was renamed; say so where it came by its former name."""
+    if former_value is None:
+        return value
+    tell_renamed(former, now)
+    return former_value
 
 
 def values_of(sets: tuple[str, ...]) -> dict[str, Any]:

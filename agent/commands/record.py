@@ -51,7 +51,7 @@ from webarcfs.archive.catalogue.record import (
 from webarcfs.archive.catalogue.workflow import HELD, RUNS, TABLE, Decision, Right, WorkflowStep
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, Exit, UsageError
-from webarcfs.archive.model.metadata import format_time, parse_time
+from webarcfs.archive.model.metadata import format_time, from_epoch
 from webarcfs.commands.arguments import typed_span
 from webarcfs.commands.completing import complete_configured, complete_records
 from webarcfs.commands.lazy_commands import AbsolutePath, VerbGroup
@@ -143,7 +143,13 @@ _LIST_OPTIONS = (
     click.option("--during", metavar="SPAN", help="Only those of this span (CET): 2024, 2024-03, 2019..2021."),
     click.option("--since", metavar="TIME", help="Only those from this time on (CET): 2024, 2024-03, 2024-03-31."),
     click.option("--until", metavar="TIME", help="Only those up to the end of this time (CET): 2024, 2024-03."),
-    click.option("--limit", default=50, show_default=True, help="So many of the newest; 0 for all."),
+    click.option(
+        "--limit",
+        type=click.IntRange(min=0),
+        default=50,
+        show_default=True,
+        help="So many of the newest; 0 for all.",
+    ),
     format_option(*LIST),
 )
 
@@ -506,7 +512,9 @@ _reason = click.option("--reason", default="", metavar="TEXT", help="Kept in the
     shell_complete=complete_configured,
     help="All crawls of this publication that wait for a release.",
 )
-@click.option("--before", metavar="TIME", help="With --publication: only those before this time (CET).")
+@click.option(
+    "--before", metavar="TIME", help="With --publication: only those before this time (CET): 2026, 2026-11, 2026-11-21."
+)
 @_reason
 def release(
     record_ids: tuple[str, ...], archive: str | None, publication: str | None, before: str | None, reason: str
@@ -523,7 +531,7 @@ def release(
     place = opened(archive)
     ids: Iterable[str] = record_ids
     if publication is not None:
-        until = None if before is None else _time(before)
+        until = None if before is None else from_epoch(typed_span("before", before)[0])
         waiting = (
             record
             for record in catalogue_of(place).records(publication)
@@ -532,13 +540,6 @@ def release(
         ids = [record.id for record in waiting if until is None or (record.date is not None and record.date < until)]
     for record_id in ids:
         _decide(place, record_id, Decision.RELEASE, reason)
-
-
-def _time(text: str) -> Any:
-    try:
-        return parse_time(text if "T" in text else f"{text}T00:00:00")
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def _decision(decision: Decision, explain: str) -> None:

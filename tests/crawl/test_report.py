@@ -223,7 +223,7 @@ def test_csv_has_the_same(archive: Archive, done: crawls.Outcome) -> None:
 
 
 def test_for_people(archive: Archive, done: crawls.Outcome) -> None:
-    text = _report(archive, "two-hosts", "--top", "2").out
+    text = _report(archive, "two-hosts", "--limit", "2").out
     for part in (done.job, "complete", *done.tags, "3 added", "a.example", "1 more", "404 Not Found", "filter:mime"):
         assert part in text, f"{part} is not in\n{text}"
     assert "c.example" not in text, "only two rows a table were asked for"

@@ -147,8 +147,34 @@ def test_each_option_of_one_thing_has_one_name() -> None:
             if isinstance(option, click.Option) and not option.is_flag and option.metavar is not None:
                 for word in option.opts:
                     metavars.setdefault(word, set()).add((option.metavar, option.multiple))
-    for word in ("--archive", "--publication", "--reason", "--domain", "--during"):
+    for word in ("--archive", "--publication", "--reason", "--domain", "--during", "--mount", "--reader", "--set"):
         assert len({metavar for metavar, _ in metavars[word]}) == 1, (word, metavars[word])
+
+
+def test_the_rows_of_a_table_are_limited_by_one_option() -> None:
+    for name, command in _commands().items():
+        words = {word for option in command.params for word in option.opts if not getattr(option, "hidden", False)}
+        assert not words & {"--top", "--max", "--count-rows", "--rows", "-n"}, name
+
+
+def test_a_former_name_of_an_option_says_what_it_is_called_now(archive: Archive) -> None:
+    hidden = {
+        (name, word)
+        for name, command in _commands().items()
+        for option in command.params
+        if isinstance(option, click.Option) and option.hidden and name.startswith("webarc-agent")
+        for word in option.opts
+    }
+    assert hidden == {("webarc-agent report", "--top"), ("webarc-agent index", "--anew")}
+    done = _run(archive, "webarc-agent", "report", "--storage", "--top", "1")
+    assert done.returncode == 0 and done.stderr == "--top is called --limit now\n"
+    assert "--anew is called --rebuild now\n" in _run(archive, "webarc-agent", "index", "--anew").stderr
+
+
+@pytest.mark.parametrize("words", [("crawls",), ("record", "list"), ("report", "--storage")])
+def test_a_limit_below_nothing_is_an_error(archive: Archive, words: tuple[str, ...]) -> None:
+    done = _run(archive, "webarc-agent", *words, "--limit", "-1")
+    assert done.returncode == 1 and "--limit" in done.stderr and "unexpected" not in done.stderr
 
 
 @pytest.mark.parametrize("name", _SUMS)
