@@ -87,7 +87,7 @@ def list_(archive: str | None, form: Form) -> None:
 @archive_option
 @format_option(*LIST)
 def show(name: str, archive: str | None, form: Form) -> None:
-    """Show an open job: how far it is, the orders that it got, and the hosts that it asks.
+    """Show an open job, its orders and its hosts.
 
     Of each host it says how many URLs wait, when the next one may be fetched, and the last word of crawl.log. Where a
     browser shows pages, it says how many wait, were shown or could not be.
@@ -118,7 +118,7 @@ _add_order(OrderWord.STOP, "Fetch nothing more, and publish what there is, as in
 _add_order(OrderWord.DISCARD, "End without publishing anything more.")
 _add_order(
     OrderWord.DEADLINE,
-    "Say until when it may fetch: 2026-12-01T22:00:00 (CET), or a span from now, such as '2 hours'.",
+    "Say until when it may fetch. TIME is 2026-12-01T22:00:00 (CET), or a span from now, such as '2 hours'.",
     click.Argument(["time"], metavar="TIME"),
 )
 _add_order(
@@ -128,12 +128,12 @@ _add_order(
 )
 _add_order(
     OrderWord.ADD,
-    "Fetch these URLs, too, as start URLs; the hosts, excludes and robots.txt of the crawl hold.",
+    "Fetch further URLs, as start URLs. The hosts, excludes and robots.txt of the crawl hold.",
     click.Argument(["urls"], metavar="URL...", nargs=-1, required=True),
 )
 _add_order(
     OrderWord.WAIT,
-    "Set the seconds between two requests to a host, or to hosts with *, from now on.",
+    "Set the pause between two requests to a host. It holds from now on; HOST may have *.",
     click.Argument(["host"], metavar="HOST"),
     click.Argument(["seconds"], metavar="SECONDS"),
 )

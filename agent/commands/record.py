@@ -274,17 +274,18 @@ def _lines_of_sums(shown: Sequence[Record], *, with_states: bool) -> Iterator[st
     line = f"{len(shown)} crawl{'s' * (len(shown) != 1)}" + f": {counted}" * with_states
     if incomplete := sum(map(is_incomplete, shown)):
         line += f"; {styled(f'{incomplete} incomplete', Mood.BAD)}"
-    numbers = [_numbers(stored_record) for stored_record in shown]
-    yield f"{line}; {sum(files for files, _ in numbers):,} files, {sum(size for _, size in numbers):,} bytes"
+    counted_files = [files for files in (_number(stored_record, FieldNumber.FILES) for stored_record in shown) if files]
+    size = sum(_number(stored_record, FieldNumber.BYTES) or 0 for stored_record in shown)
+    of = f" in {len(counted_files)} of them" if len(counted_files) < len(shown) else ""
+    yield f"{line}; {sum(counted_files):,} files{of}, {size:,} bytes"
     if any(stored_record.state in HELD for stored_record in shown):
         yield "not released: readers do not see it; `webarc-agent record release RECORD` releases it"
 
 
-def _numbers(stored_record: Record) -> tuple[int, int]:
-    """Return the files and bytes that a record counts; 0 where nobody counted."""
-    texts = (stored_record.text(number) for number in (FieldNumber.FILES, FieldNumber.BYTES))
-    files, size = (int(text) if text.isdecimal() else 0 for text in texts)
-    return files, size
+def _number(stored_record: Record, field: FieldNumber) -> int | None:
+    """Return the number in a field of a record; None where nobody counted."""
+    text = stored_record.text(field)
+    return int(text) if text.isdecimal() else None
 
 
 def _sites(stored_record: Record) -> str:
@@ -604,8 +605,8 @@ def _head(record: Record) -> dict[str, Any]:
         "commit_tags": [str(part.tag) for part in record.sites_first],
         "complete": record.complete,
         "import": is_import(record.id),
-        "files": _numbers(record)[0],
-        "bytes": _numbers(record)[1],
+        "files": _number(record, FieldNumber.FILES),
+        "bytes": _number(record, FieldNumber.BYTES),
     }
 
 

@@ -206,7 +206,9 @@ def test_a_table_is_not_cut_where_there_is_no_terminal(archive: Archive, monkeyp
     monkeypatch.setenv("COLUMNS", "20")
     lines = _run("webarc-agent record list", archive).splitlines()
     assert len(lines) == 6 and all(_JOB.partition("-")[0][:2] in line for line in lines[1:4])
-    assert lines[4].startswith("3 crawls: 2 released, 1 counted; ") and lines[5].startswith("not released: ")
+    assert lines[4] == "3 crawls: 2 released, 1 counted; 0 files in 0 of them, 0 bytes" and lines[5].startswith(
+        "not released: "
+    )
     assert f"/{_TAGS[0].partition('@')[2]}/index.html" in _run("webarc query", archive, "1")
 
 

@@ -63,7 +63,7 @@ def format_option(*forms: Form) -> Callable[[_F], _F]:
                 raise UsageError(f"--json is --format json; it does not go with --format {form}")
             return command(*args, form=Form.JSON if as_json else Form(form or Form.TABLE), **options)
 
-        about = "jsonl: an object a line. " if Form.JSONL in forms else ""
+        about = "jsonl: an object a line. " if Form.JSONL in forms else "json: one object. "
         option = click.option(
             "--format", "form", type=click.Choice([*map(str, forms)]), help=f"{about}[default: {forms[0]}]"
         )

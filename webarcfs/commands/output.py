@@ -130,10 +130,10 @@ class Display:
             speed.note(time.monotonic(), done)
             if self._bars is None:
                 return
-            if what not in self._tasks:
-                self._tasks[what] = self._bars.add_task(what, total=known or None, speed="", count="")
             pace, count = _pace(what, speed, known), count_of(done, known)
             total = max(known, done) if known else None
+            if what not in self._tasks:
+                self._tasks[what] = self._bars.add_task(what, completed=done, total=total, speed=pace, count=count)
             self._bars.update(self._tasks[what], completed=done, total=total, speed=pace, count=count)
 
     def print(self, line: str) -> None:
