@@ -102,14 +102,15 @@ def stop_on_signals() -> threading.Event:
     return stop
 
 
-def sums_of(outcome: JobOutcome) -> dict[str, Any]:
-    """Return how a job ended, as JSON has it."""
+def sums_of(outcome: JobOutcome, *, judged: bool = True) -> dict[str, Any]:
+    """Return how a job ended, as JSON has it; `complete` is null where nobody judges it."""
+    loses_nothing = not outcome.interrupted and not outcome.warnings
     return {
         "job": outcome.job,
         "commit_tags": [str(tag) for tag in outcome.tags],
-        "complete": outcome.complete,
+        "complete": outcome.complete if judged or outcome.complete else None,
         "interrupted": outcome.interrupted,
-        "whole": outcome.is_whole,
+        "whole": outcome.is_whole if judged else loses_nothing,
         "warnings": list(outcome.warnings),
         "arcs": outcome.summary.get("arcs", {}),
         "urls": outcome.summary.get("urls", {}),

@@ -201,8 +201,8 @@ def _imported(place: Archive, done: importjob.Imported, faults: Sequence[str], f
         follow(place, outcome.job)
     if form is Form.JSON:
         known_files = [str(known.place) for known in done.known]
-        sums = {"crawls": list(map(sums_of, done.outcomes)), "known": known_files, "remarks": list(done.remarks)}
-        print_object(sums | {"faults": list(faults)})
+        sums = {"known": known_files, "remarks": list(done.remarks), "faults": list(faults)}
+        print_object({"crawls": [sums_of(outcome, judged=False) for outcome in done.outcomes], **sums})
     return not any(outcome.interrupted or outcome.warnings for outcome in done.outcomes)
 
 

@@ -181,7 +181,7 @@ def _mend(archive: Archive, progress: Progress) -> tuple[tuple[str, ...], tuple[
     done, left = [], []
     domains = list(archive.domains())
     for number, domain in enumerate(domains):
-        progress("repair repositories", number, len(domains))
+        progress("check repositories", number, len(domains))
         git_command.remove_left_locks(archive.repository(domain))
         try:
             mended = mend(archive, domain)
@@ -190,6 +190,7 @@ def _mend(archive: Archive, progress: Progress) -> tuple[tuple[str, ...], tuple[
             continue
         done += [f"{domain}: {line}" for line in mended.done]
         left += [f"{domain}: {line}" for line in mended.left]
+    progress("check repositories", len(domains), len(domains))
     return tuple(done), tuple(left)
 
 

@@ -65,6 +65,7 @@ def maintain(archive: Archive, progress: Progress = unseen) -> Maintained:
                 done.domains.append(domain)
             except (WebarcError, OSError) as error:
                 done.failed.append(f"{domain}: {error}")
+    progress("repack repositories", len(domains), len(domains))
     if archive.catalogue.is_dir():
         try:
             done.removed += _maintain_catalogue(archive)

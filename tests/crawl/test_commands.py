@@ -19,6 +19,7 @@ from agent.cli import cli
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, end, run_command, start_command
 from tests.support.site import Site
+from tests.support.warcs import response, write
 from tests.support.wire import page
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings
@@ -335,3 +336,15 @@ def test_a_file_is_not_taken_for_a_host(archive: Archive, tmp_path: Path, monkey
     done = run_command("crawl", "--archive", archive.root, "my urls.txt")
     assert done.code == 1 and "`webarc-agent crawl --list 'my urls.txt'" in done.err
     assert not any(archive.jobs.iterdir())
+
+
+def test_the_sums_of_an_import_name_its_crawls(archive: Archive, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.warc", [response("http://a.example/", b"<p>a")])
+    sums = json.loads(run_command("import", "--archive", archive.root, file, "--format", "json").out)
+    (crawl_sums,) = sums["crawls"]
+    assert crawl_sums["whole"] is True and crawl_sums["complete"] is None and crawl_sums["arcs"]["added"] == 1
+    assert sums["known"] == [] == sums["faults"]
+    again = json.loads(run_command("import", "--archive", archive.root, file, "--format", "json").out)
+    assert again["crawls"] == [] and again["known"] == [str(file)]
+    plan = run_command("import", "--archive", archive.root, file, "--try", "--again", "--json")
+    assert {"crawls", "hosts", "untaken", "losses", "remarks"} == json.loads(plan.out).keys()

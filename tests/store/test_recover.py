@@ -325,7 +325,7 @@ def test_progress_is_told(published: Archive) -> None:
     numbers: dict[str, list[tuple[int, int]]] = {}
     for what, done, known in told:
         numbers.setdefault(what, []).append((done, known))
-    assert list(numbers) == ["repair repositories", "index snapshots", "read links of snapshots"]
+    assert list(numbers) == ["check repositories", "index snapshots", "read links of snapshots"]
     assert numbers["index snapshots"] == [(number, 6) for number in range(1, 7)]
     assert numbers["read links of snapshots"][-1] == (6, 6)
 
