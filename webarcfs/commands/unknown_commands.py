@@ -25,6 +25,7 @@ _MEANT = {
     "add": "webarc-agent crawl", "fetch": "webarc-agent crawl", "save": "webarc-agent crawl",
     "capture": "webarc-agent crawl", "ingest": "webarc-agent import", "check": "webarc-agent verify",
     "fsck": "webarc-agent verify", "repair": "webarc-agent recover", "jobs": "webarc-agent job list",
+    "pause": "webarc-agent job pause", "resume": "webarc-agent job resume", "runs": "webarc-agent crawls",
     "records": "webarc-agent record list", "publications": "webarc-agent publication list",
     "release": "webarc-agent record release", "users": "webarc-agent people", "prune": "webarc-agent maintain",
 }  # fmt: skip
