@@ -158,7 +158,7 @@ def log_progress() -> None:
     """Let the lines of progress go to standard error, unless `webarc --quiet` leaves them out."""
     options = click.get_current_context().find_root().obj or {}
     level = logging.WARNING if options.get("quiet") else logging.INFO
-    logging.basicConfig(level=level, format="webarc: %(message)s", stream=sys.stderr, force=True)
+    logging.basicConfig(level=level, format="webarc: %(message)s", stream=sys.stderr)
 
 
 def _pace(what: str, speed: Speed, known: int) -> str:
