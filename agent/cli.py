@@ -12,6 +12,7 @@ import webarcfs
 from agent.commands import COMMANDS
 from agent.commands.common import console
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
+from webarcfs.archive.system.json_log import is_json
 from webarcfs.archive.system.standard_streams import prepare_streams
 from webarcfs.commands.lazy_commands import ProgramGroup, with_archive
 from webarcfs.commands.listing import has_colours
@@ -88,5 +89,8 @@ def main() -> None:
 
 
 def _complain(message: str) -> None:
+    if is_json():
+        _log.error("%s", with_archive(message))
+        return
     for line in with_archive(message).splitlines():
         click.echo(f"webarc-agent: {line}", err=True)

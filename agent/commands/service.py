@@ -22,20 +22,25 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, mood_of, opened, settings_of, warn_of_root
+from agent.commands.common import archive_option, log_as_asked, mood_of, opened, settings_of, warn_of_root
 from agent.crawl import browser_check
 from agent.crawl.browser_check import BrowserCheck
+from agent.notifying import channels, notifier
 from agent.reports.shown_pages import text_of_views
 from agent.service import agent_status, loop
 from agent.service.agent_status import overview
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.config import collection_files, settings_files
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, SettingsError, WebarcError
+from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.processes import Process
+from webarcfs.commands.lazy_commands import log_format_option
 from webarcfs.commands.listing import OBJECT, Form, Mood, format_option, print_object, styled
 from webarcfs.commands.output import described
+from webarcfs.web.listeners import address as listen_address
 
 # == start ============================================================================================================
 
@@ -56,7 +61,20 @@ _COMMAND = (sys.executable, "-c", "from agent.cli import main; main()")
     help="Go to the background, once the agent is ready. It does not survive a restart of the machine.",
 )
 @click.option("--once", is_flag=True, help="Crawl what is due now, then end.")
-def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) -> None:
+@click.option(
+    "--metrics-listen",
+    metavar="ADDRESS",
+    help="Answer monitoring systems at a PORT of this machine, HOST:PORT or unix:PATH; see `webarc-agent metrics -h`.",
+)
+@log_format_option
+def start(  # noqa: PLR0917 # click calls it by names
+    urls: tuple[str, ...],
+    archive: str | None,
+    detach: bool,
+    once: bool,
+    metrics_listen: str | None,
+    log_format: str | None,
+) -> None:
     """Crawl each publication of webarc.toml when it is due.
 
     It ends with SIGTERM (`webarc-agent stop`). URLs make one more publication, for as long as this agent runs: crawled
@@ -65,17 +83,31 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) 
     With --once it ends as `crawl` does: with 3 if a crawl was incomplete, with 2 if one failed.
     """
     place = opened(archive)
+    as_json = log_as_asked(log_format, place)
     settings = settings_of(place)
+    detached = os.environ.pop(_DETACHED, None) is not None
+    if not detach:
+        loop.to_file(place.log, as_json=as_json)
+    warn_of_root()
     first = tuple(dict.fromkeys(start_url(url) for url in urls))
+    if metrics_listen is not None:
+        listen_address(metrics_listen)  # a wrong one is said at once
     if not settings.publications and not first:
         _log.warning("%s has no publication: nothing is crawled until it has one (kill -HUP reads it)", place.settings)
+    for fault in channels.faults_of(place, settings):
+        _log.warning("notifications cannot be sent: %s", fault)
     if detach:
-        _detach(place, [*first, *(["--once"] if once else [])])
+        listens = [] if metrics_listen is None else ["--metrics-listen", metrics_listen]
+        logs = [] if log_format is None else ["--log-format", log_format]
+        _detach(place, [*first, *(["--once"] if once else []), *listens, *logs])
         return
-    warn_of_root()
-    detached = os.environ.pop(_DETACHED, None) is not None
-    loop.to_file(place.log)
-    agent = loop.Service(place, loop.given(first, settings), once=once, ready=loop.only_to_file if detached else None)
+    agent = loop.Service(
+        place,
+        loop.given(first, settings),
+        once=once,
+        ready=loop.only_to_file if detached else None,
+        metrics_listen=metrics_listen,
+    )
     if code := agent.run():
         sys.exit(code)
 
@@ -139,18 +171,27 @@ def stop(archive: str | None, timeout: float) -> None:
 
 @click.command()
 @archive_option
+@click.option("--check", is_flag=True, help="Print only what is wrong, for monitoring; see above.")
 @format_option(*OBJECT)
-def status(archive: str | None, form: Form) -> None:
+def status(archive: str | None, check: bool, form: Form) -> None:
     """Show what runs, what comes next, and how jobs ended.
 
     It needs no agent. Where a publication needs a browser, it says whether one can show pages here, as whoever asks.
+
+    With --check it prints a line for each thing that is wrong, or `ok`. It exits with 2 if no agent runs, settings have
+    faults, a job failed, or a publication is overdue by its interval. It exits with 3 if only the newest crawl of a
+    publication is incomplete, or a job waits for an order; with 0 if all is well.
     """
     place = opened(archive)
+    if check:
+        _check(place, form)
+        return
     browser = _browser(place)
     summary = overview(place) | {
         "collection_faults": collection_files.faults_of(place),
         "kept_at_old_defaults": settings_files.kept_at_old_defaults(place),
         "browser": None if browser is None else dataclasses.asdict(browser),
+        "notifications": notifier.overview(place, _settings(place)),
     }
     if form is Form.JSON:
         print_object(summary)
@@ -159,12 +200,33 @@ def status(archive: str | None, form: Form) -> None:
         click.echo(line)
 
 
+def _check(archive: Archive, form: Form) -> None:
+    found = agent_status.problems(overview(archive), now())
+    if form is Form.JSON:
+        print_object({"ok": not found, "problems": [dataclasses.asdict(problem) for problem in found]})
+    else:
+        for problem in found:
+            click.echo(f"{'FAULT  ' if problem.is_grave else 'warning'}  {problem.text}")
+        if not found:
+            click.echo("ok")
+    if found:
+        sys.exit(Exit.FAILED if found[0].is_grave else Exit.INCOMPLETE)
+
+
 def _browser(archive: Archive) -> BrowserCheck | None:
     """Return whether a browser can show pages here, if any publication needs one; None without settings, too."""
     try:
         return browser_check.needed_check(settings_files.load(archive.settings)[0], archive.root)
     except SettingsError:
         return None
+
+
+def _settings(archive: Archive) -> Settings:
+    """Return the settings; the defaults where webarc.toml is invalid, which is reported already."""
+    try:
+        return settings_files.load(archive.settings, apart={})[0]
+    except SettingsError:
+        return Settings()
 
 
 def _lines(summary: dict[str, Any]) -> Iterator[str]:
@@ -177,6 +239,11 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
     if kept := summary["kept_at_old_defaults"]:
         yield f"  crawled as before the upgrade: {', '.join(kept)}"
         yield "    `webarc-agent publication try NAME` shows what the new defaults would bring (until the comments go)"
+    notifications = summary["notifications"]
+    yield from (f"  notifications cannot be sent: {fault}" for fault in notifications["faults"])
+    if notifications["waiting"] or notifications["given_up"]:
+        yield f"  notifications: {notifications['waiting']} wait, {notifications['given_up']} were given up"
+        yield "    `webarc-agent notify list` says why"
     yield from (f"  refused: {line}" for line in summary["refused"])
     for job in summary["jobs"]:
         why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""

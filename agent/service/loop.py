@@ -44,7 +44,8 @@ from agent.crawl.job_folder import (
     JobState,
     Phase,
     command_line_name,
-    is_patch,
+    is_asked_for,
+    is_page,
     kind_of,
     publication_of,
     step_of,
@@ -54,6 +55,8 @@ from agent.jobs import crawljob
 from agent.maintenance import maintenance
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import Agent
+from agent.service.metrics import ArchiveMetrics, KnownSettings, known_settings
+from agent.service.metrics_listener import MetricsListener
 from agent.service.scheduler import History, Past
 from agent.service.worker import End
 from webarcfs.archive.additions.commit_additions import replay
@@ -62,12 +65,14 @@ from webarcfs.archive.catalogue.workflow import WorkflowStep
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
-from webarcfs.archive.model.errors import Busy, Damaged, Exit, SettingsError
+from webarcfs.archive.model.errors import Busy, Damaged, Exit, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system import processes
 from webarcfs.archive.system.cache import identity
+from webarcfs.archive.system.json_log import JsonFormatter, log_json
 from webarcfs.archive.system.processes import Signals
 from webarcfs.archive.system.rotating_log import RotatingLog
+from webarcfs.web.listeners import address as listen_address
 
 # == child processes ==================================================================================================
 
@@ -146,9 +151,9 @@ def _take_lines(name: str, stream: IO[bytes], last_lines: list[str]) -> None:
             word, _, rest = line.partition(" ")
             last_lines[:] = [rest if word in _LEVELS else line]
             if word in _LEVELS:
-                _log.log(_LEVELS[word], "%s: %s", name, rest)
+                _log.log(_LEVELS[word], "%s: %s", name, rest, extra={"job": name})
             else:
-                _log.error("%s: %s", name, line)  # a traceback, or a message of another program
+                _log.error("%s: %s", name, line, extra={"job": name})  # a traceback, or a message of another program
 
 
 # == step runner ======================================================================================================
@@ -170,6 +175,7 @@ class StepRunner:
         self._stamp = 0
         self._waiting: list[str] = []
         self.failed = False
+        self.ends = 0  # how many steps have ended
 
     def turn(self) -> None:
         """Handle steps that have ended, and begin those that are due."""
@@ -183,6 +189,7 @@ class StepRunner:
     def take_ended(self) -> None:
         """Handle the steps whose processes have ended."""
         for name, code in self.children.ended():
+            self.ends += 1
             if code == StepEnd.ELSEWHERE:
                 self._not_before[name] = time.monotonic() + _ELSEWHERE_SECONDS
             elif code not in (StepEnd.DONE, StepEnd.STOPPED, -signal.SIGTERM):
@@ -239,6 +246,8 @@ def _step(name: str) -> str:
 #: Jobs at once for each wget that may run: a job that waits for a slot or is in the pipeline needs no wget. Bounded,
 #: since each job is a process of some 50 MB.
 JOBS_PER_INSTANCE = 4
+#: Jobs at once that save single pages, beside those: neither waits for the other.
+PAGES_AT_ONCE = 2
 #: Seconds until the next try of a job that was left.
 _LEFT_SECONDS = 0.5
 #: Seconds that `start --once` waits for a left job whose publication is locked and whose item names no process: the
@@ -265,6 +274,7 @@ class Dispatch:
         self._aside: set[str] = set()  # jobs that an agent cannot resume
         self._held: dict[str, float] = {}  # jobs to resume that an unknown process holds → since when (monotonic)
         self.ended: set[End] = set()  # exit codes of ended jobs
+        self.ends = 0  # how many jobs have ended
 
     def turn(self) -> None:
         """Handle ended jobs, resume interrupted ones, then begin those that are due."""
@@ -275,13 +285,24 @@ class Dispatch:
         self._left -= {state.job for state in self.history.open if state.runs and not state.by_agent}
         room = self.settings.crawl.max_instances * JOBS_PER_INSTANCE
         for job in self.resume:
-            if len(self.children) >= room:
-                break
-            self._try_to_go_on(job)
+            if is_page(job):
+                if self._has_room_for(job):
+                    self._try_to_go_on(job)
+            elif self._running_crawls < room:
+                self._try_to_go_on(job)
         for due in self.due(now()):
-            if len(self.children) >= room:
+            if self._running_crawls >= room:
                 break
             self._try_to_begin(due.publication)
+
+    @property
+    def _running_crawls(self) -> int:
+        return sum(not is_page(job) for job in self.children)
+
+    def _has_room_for(self, page: str) -> bool:
+        """Return whether the job of a page may begin now: two pages of a host are saved one after the other."""
+        running = [publication_of(job) for job in self.children if is_page(job)]
+        return len(running) < PAGES_AT_ONCE and publication_of(page) not in running
 
     @property
     def resume(self) -> list[str]:
@@ -292,7 +313,9 @@ class Dispatch:
 
     def _is_to_resume(self, state: JobState, at: datetime) -> bool:
         """Return whether a job without a process needs one; one that is held does once it has an order."""
-        is_asked = is_patch(state.job) and not state.attempted  # by the desk
+        is_asked = is_asked_for(state.job) and not state.attempted
+        if is_page(state.job):  # also one that a command began and left: a person waits for it
+            is_asked = state.state is not Phase.FAILED
         if not state.held and (state.job in self._left or is_asked or job_folder.is_due(state, at)):
             return True
         if is_import(state.job) or job_orders.last(self._archive.jobs / state.job) <= state.orders:
@@ -423,7 +446,7 @@ class Dispatch:
         item = scheduler.item_of(folder, publication_of(job))
         if item.state is Phase.FAILED:  # a failure that its process writes from now on is new
             job_folder.save_item(folder, _waiting(item))
-        if publication is not None:
+        if publication is not None and not is_page(job):
             job_folder.save(folder, self._definition(publication))
         elif job_folder.load(folder) is None:
             _log.warning("%s has no definition; the crawl that made it resumes it", folder)
@@ -444,6 +467,7 @@ class Dispatch:
     # -- ending --------------------------------------------------------------------------------------------------
 
     def _ended(self, job: str, code: int) -> None:
+        self.ends += 1
         self.ended.add(End.STOPPED if code == -signal.SIGTERM else End(code) if code in set(End) else End.FAILED)
         if code == End.ELSEWHERE:
             self._elsewhere(job)
@@ -490,7 +514,7 @@ class Dispatch:
         self._not_before[kind_of(job)] = time.monotonic() + _ELSEWHERE_SECONDS
         if not folder.is_dir():
             return
-        if job_folder.has_begun(folder) or is_patch(job):
+        if job_folder.has_begun(folder) or is_asked_for(job):
             self._left.add(job)
             self._not_before[job] = time.monotonic() + _LEFT_SECONDS
         else:
@@ -518,11 +542,14 @@ class JournalFormatter(logging.Formatter):
         return "\n".join(f"<{priority}>{line}" for line in super().format(record).splitlines())
 
 
-def to_file(folder: Path) -> None:
+def to_file(folder: Path, *, as_json: bool = False) -> None:
     """Also log to agent.log in `folder`; if stderr is the journal, format its lines for it."""
     root = logging.getLogger()
     handler = RotatingLog(folder / "agent.log")
-    if processes.journal():
+    if as_json:
+        log_json(_PRIORITIES if processes.journal() else None)
+        handler.setFormatter(JsonFormatter())
+    elif processes.journal():
         for root_handler in root.handlers:
             root_handler.setFormatter(JournalFormatter("%(message)s"))
     root.addHandler(handler)
@@ -545,6 +572,10 @@ _LONGEST_SLEEP = 1.0
 _AFTER_TROUBLE = 5.0
 #: Seconds between two looks whether the full-text index is behind, and of pause after its indexer failed.
 _SECONDS_BETWEEN_INDEXING, _AFTER_INDEXER = 5, 60
+#: Seconds after which a turn of the loop hangs, for those who ask whether the agent is well.
+_SECONDS_OF_A_TURN = 120.0
+#: Seconds between two looks whether people have to be told of something; one follows the end of each job and step.
+_SECONDS_BETWEEN_WATCHES = 60
 #: Seconds that jobs have to store their results; then they are killed, which loses only time.
 DRAIN_SECONDS = 90.0
 
@@ -552,7 +583,8 @@ DRAIN_SECONDS = 90.0
 class Service:
     """The agent of one archive. `given` are publications in addition to those of webarc.toml.
 
-    With `once` it ends when none is due. `ready` is called when the agent is ready.
+    With `once` it ends when none is due. `ready` is called when the agent is ready. `metrics_listen` replaces the
+    address of `[metrics]`.
     """
 
     def __init__(
@@ -562,19 +594,28 @@ class Service:
         *,
         once: bool = False,
         ready: Callable[[], None] | None = None,
+        metrics_listen: str | None = None,
     ) -> None:
         self.archive = archive
+        self._metrics_listen = metrics_listen
         self.given = tuple(given)
         self.once = once
         self.ready = ready
         self.dispatch = Dispatch(archive)
         self.maintenance = Children()
         self.indexer = Children()
+        self.notifier = Children()
         self.steps = StepRunner(archive)
         self.chores = schedule.Scheduler()
         self.agent: Agent | None = None
         self._settings_read: tuple[object, ...] = ()
         self._no_index_before = 0.0  # a monotonic time: after a failure, the indexer waits
+        self._metrics: MetricsListener | None = None
+        self._metrics_address = ""
+        self.faults = 0
+        self._last_turn = time.monotonic()
+        self._ends_told = 0  # of jobs and steps, when the notifier was started last
+        self._notifier_failed = False
 
     def run(self) -> Exit:
         """Run the agent until SIGTERM. Raises Busy if another agent runs, SettingsError if webarc.toml is wrong.
@@ -589,8 +630,11 @@ class Service:
             self.chores.every(10).seconds.do(self._tell_state)
             self.chores.every(1).minutes.do(self.maintain)
             self.chores.every(_SECONDS_BETWEEN_INDEXING).seconds.do(self.index)
+            self.chores.every(_SECONDS_BETWEEN_WATCHES).seconds.do(self.notify)
             processes.notify("READY=1", f"STATUS={self._state()}")
             _log.info("agent of %s runs as process %d: %s", self.archive.root, os.getpid(), self._state())
+            self._serve_metrics()
+            self.chores.every(1).minutes.do(self._serve_metrics)  # the address may have been in use
             if self.ready is not None:
                 self.ready()
             while not signals.stop:
@@ -598,10 +642,11 @@ class Service:
                     self.reload()
                 if not self._turn():
                     signals.wait(min(_AFTER_TROUBLE, processes.watchdog_seconds() or _AFTER_TROUBLE))
-                if self.once and self.dispatch.idle() and self.steps.is_idle and not self._indexes():
+                if self.once and self._is_done():
                     break
                 signals.wait(self.dispatch.seconds_to_next(min(_LONGEST_SLEEP, processes.watchdog_seconds() or 1.0)))
             self._drain(signals)
+            self._stop_metrics()
             if not self.once:
                 return Exit.DONE
             return Exit.FAILED if self.steps.failed else _exit(self.dispatch.ended)
@@ -620,6 +665,7 @@ class Service:
             for fault in faults:
                 _log.error("%s: %s; the settings from before stay in force", self.archive.settings, fault)
         self._tell_faults(faults)
+        self._serve_metrics()
         processes.notify("READY=1", f"STATUS={self._state()}")
 
     def maintain(self) -> None:
@@ -638,6 +684,26 @@ class Service:
             command = "from agent.cli import main; main()"
             self.indexer.start("indexer", "-c", command, "--quiet", "index", "--archive", str(self.archive.root))
 
+    def notify(self) -> None:
+        """Start the notifier in its own process: it looks at what is amiss, and tells people. Nothing waits for it."""
+        if self.notifier or not self.dispatch.settings.notify.tells_anybody:
+            return
+        self._ends_told = self._ends
+        command = ("-c", "from agent.cli import main; main()", "--quiet", "watch", "--from-agent")
+        self.notifier.start("notifier", *command, "--archive", str(self.archive.root))
+
+    @property
+    def _ends(self) -> int:
+        return self.dispatch.ends + self.steps.ends
+
+    def _is_done(self) -> bool:
+        """Return whether there is nothing more to do with `once`: also nobody to be told of how it ended."""
+        if not (self.dispatch.idle() and self.steps.is_idle) or self._indexes():
+            return False
+        if self._ends != self._ends_told:
+            self.notify()
+        return not self.notifier
+
     def _indexes(self) -> bool:
         """Return whether the indexer runs, started now if it has something to do."""
         self.index()
@@ -645,6 +711,7 @@ class Service:
 
     def _turn(self) -> bool:
         """Run a turn; return False if it failed. Errors are logged, the agent continues (a full disk may be freed)."""
+        self._last_turn = time.monotonic()
         if processes.watchdog_seconds() is not None:
             processes.notify("WATCHDOG=1")
         try:
@@ -657,10 +724,21 @@ class Service:
                 if code:
                     _log.error("%s: ended with %d; it resumes in %d s", name, code, _AFTER_INDEXER)
                     self._no_index_before = time.monotonic() + _AFTER_INDEXER
+            self._take_notifier()
         except Exception:
             _log.exception("the agent continues after this")
             return False
         return True
+
+    def _take_notifier(self) -> None:
+        """Handle a notifier that has ended; start one if a job or step has ended since the last one began."""
+        for name, code in self.notifier.ended():
+            failed = code not in (Exit.DONE, Exit.INCOMPLETE, -signal.SIGTERM)
+            if failed and not self._notifier_failed:  # it has said why; it runs every minute
+                _log.error("%s: ended with %d; what it could not do is tried again", name, code)
+            self._notifier_failed = failed
+        if self._ends != self._ends_told:
+            self.notify()
 
     def _drain(self, signals: Signals) -> None:
         """Stop all jobs; their frontiers stay. Jobs that take too long are killed; they can be resumed as well."""
@@ -671,11 +749,13 @@ class Service:
             children.signal(number)
             self.maintenance.signal(number)
             self.indexer.signal(number)
+            self.notifier.signal(number)
             self.steps.children.signal(number)
         until = time.monotonic() + DRAIN_SECONDS
-        while children or self.maintenance or self.indexer or self.steps.children:
+        while children or self.maintenance or self.indexer or self.notifier or self.steps.children:
             try:
                 self.maintenance.ended()
+                self.notifier.ended()
                 self.indexer.ended()
                 self.steps.take_ended()
                 self.dispatch.take_ended()
@@ -685,6 +765,7 @@ class Service:
                 children.signal(signal.SIGKILL)
                 self.maintenance.signal(signal.SIGKILL)
                 self.indexer.signal(signal.SIGKILL)
+                self.notifier.signal(signal.SIGKILL)
                 self.steps.children.signal(signal.SIGKILL)
             if processes.watchdog_seconds() is not None:
                 processes.notify("WATCHDOG=1")
@@ -720,7 +801,35 @@ class Service:
         self.dispatch.publications = (*self.given, *listed, *kept)
         return tuple(fault for faults in apart.values() for fault in faults)
 
+    def _serve_metrics(self) -> None:
+        """Answer monitoring systems where the settings say so. What fails is tried again, and crawls go on."""
+        wanted = self.dispatch.settings.metrics.listen if self._metrics_listen is None else self._metrics_listen
+        if wanted == self._metrics_address and (self._metrics is not None or not wanted):
+            return
+        self._stop_metrics()
+        if not wanted:
+            return
+        figures = ArchiveMetrics(self.archive, _SettingsOfAgent(self))
+        try:
+            self._metrics = MetricsListener(listen_address(wanted), figures.page, self._is_well)
+        except (WebarcError, OSError) as error:
+            _log.error("no metrics: %s; it is tried again each minute", error)
+            return
+        self._metrics_address = wanted
+        self._metrics.start()
+        _log.info("metrics are at %s/metrics", self._metrics.address.origin or self._metrics.address)
+
+    def _stop_metrics(self) -> None:
+        if self._metrics is not None:
+            self._metrics.close()
+        self._metrics, self._metrics_address = None, ""
+
+    def _is_well(self) -> bool:
+        """Return whether its loop turns, and its archive is there. Asked by another thread."""
+        return self.archive.is_there and time.monotonic() - self._last_turn < _SECONDS_OF_A_TURN
+
     def _tell_faults(self, faults: tuple[str, ...]) -> None:
+        self.faults = len(faults)
         if self.agent is not None and self.agent.faults != faults:
             self.agent = dataclasses.replace(self.agent, faults=faults)
             agent_status.tell(self.archive, self.agent)
@@ -746,6 +855,22 @@ class Service:
 
     def _tell_state(self) -> None:
         processes.notify(f"STATUS={self._state()}")
+
+
+class _SettingsOfAgent:
+    """The settings that an agent's metrics are about: those that hold in it."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._known: tuple[tuple[Settings, Sequence[Publication], int], KnownSettings] | None = None
+
+    def __call__(self) -> KnownSettings:
+        """Return them, the same object until they are others. Called by the thread of the listener."""
+        dispatch, faults = self._service.dispatch, self._service.faults
+        state = (dispatch.settings, dispatch.publications, faults)
+        if self._known is None or any(old is not new for old, new in zip(self._known[0], state, strict=True)):
+            self._known = state, known_settings(state[0], faults, state[1])
+        return self._known[1]
 
 
 def _exit(ended: set[End]) -> Exit:

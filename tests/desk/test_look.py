@@ -18,6 +18,7 @@ from babel.messages.pofile import read_po
 from agent import desk
 from agent.desk import forms, login
 from agent.desk.theme import words
+from agent.operations.saving import UrlRefusal
 from agent.reports import missing_urls
 from tests.desk.conftest import World
 from tests.support.sources import MODULES, tree
@@ -43,14 +44,14 @@ def msgids() -> set[str]:
     extracted = [each[2] for folder in FOLDERS for each in extract_from_dir(folder, methods, options, keywords)]
     wanted = {text if isinstance(text, str) else text[-1] for text in extracted}
     for name in ("CrawlSettings", "MountSettings", "IndexSettings", "DescribeSettings", "BackupSettings",
-                 "ReleaseSettings", "Publication"):  # fmt: skip
+                 "NotifySettings", "ReleaseSettings", "Publication"):  # fmt: skip
         for each in dataclasses.fields(getattr(settings, name)):
             if "check" in each.metadata:
                 key = each.metadata.get("key", each.name)
                 wanted |= {words.label_of_setting(key, str), each.metadata["help"]}
                 values = map(str, getattr(each.metadata["check"], "words", ()))
                 wanted |= {label for _, label in words.choices_of_setting(key, values, str)}
-    wanted |= {*missing_urls.TEXTS, *GROUPS.values(), *(change.value for change in Change)}
+    wanted |= {*missing_urls.TEXTS, *UrlRefusal, *GROUPS.values(), *(change.value for change in Change)}
     return {str(text) for text in wanted if text}
 
 

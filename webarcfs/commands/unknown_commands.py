@@ -11,9 +11,9 @@ COMMANDS_OF: Mapping[str, tuple[str, ...]] = {
         "completion",
     ),
     "webarc-agent": (
-        "init", "crawl", "import", "start", "stop", "job", "publication", "collection", "status", "report", "record",
-        "crawls", "register", "backup", "restore", "desk", "withhold", "people", "recover", "index", "verify",
-        "maintain", "upgrade",
+        "init", "archives", "crawl", "import", "start", "stop", "service", "job", "publication", "collection", "status",
+        "metrics", "watch", "notify", "report", "record", "crawls", "register", "backup", "restore", "desk", "withhold",
+        "people", "recover", "index", "verify", "maintain", "upgrade",
     ),
 }  # fmt: skip
 #: Words of other programs, and of older versions: what does the same here.
@@ -27,6 +27,7 @@ _MEANT = {
     "fsck": "webarc-agent verify", "repair": "webarc-agent recover", "jobs": "webarc-agent job list",
     "pause": "webarc-agent job pause", "resume": "webarc-agent job resume", "runs": "webarc-agent crawls",
     "records": "webarc-agent record list", "publications": "webarc-agent publication list",
+    "notifications": "webarc-agent notify list", "monitor": "webarc-agent watch",
     "release": "webarc-agent record release", "users": "webarc-agent people", "prune": "webarc-agent maintain",
 }  # fmt: skip
 

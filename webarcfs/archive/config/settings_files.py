@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
@@ -26,13 +27,17 @@ from webarcfs.archive.config.settings import (
     DescribeSettings,
     DeskSettings,
     IndexSettings,
+    LogSettings,
+    MetricsSettings,
     MountSettings,
+    NotifySettings,
     PageResources,
     Profile,
     Publication,
     ReadersSettings,
     Release,
     ReleaseSettings,
+    SaveSettings,
     Settings,
     with_newer_words,
 )
@@ -160,7 +165,7 @@ def parse(
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(source, [f"not TOML: {error}"]) from None
+        raise SettingsError(source, [f"not TOML: {error}{_advice(error)}"]) from None
     faults: list[str] = []
     top = {field.name: tables.pop(field.name) for field in dataclasses.fields(ReleaseSettings) if field.name in tables}
     release = read_table(ReleaseSettings, top, "", faults)
@@ -183,8 +188,12 @@ def parse(
         describe=describe,
         backup=read_table(BackupSettings, tables.pop("backup", {}), "backup", faults),
         browser=read_table(BrowserSettings, tables.pop("browser", {}), "browser", faults),
+        notify=read_table(NotifySettings, tables.pop("notify", {}), "notify", faults),
         readers=read_table(ReadersSettings, tables.pop("readers", {}), "readers", faults),
         desk=read_table(DeskSettings, tables.pop("desk", {}), "desk", faults),
+        save=read_table(SaveSettings, tables.pop("save", {}), "save", faults),
+        log=read_table(LogSettings, tables.pop("log", {}), "log", faults),
+        metrics=read_table(MetricsSettings, tables.pop("metrics", {}), "metrics", faults),
         profiles=profiles,
         publications=listed,
     )
@@ -193,6 +202,15 @@ def parse(
     if faults:
         raise SettingsError(source, faults)
     return settings
+
+
+_TWICE = re.compile(r"Cannot declare \('([^']+)',\) twice")
+
+
+def _advice(error: tomllib.TOMLDecodeError) -> str:
+    """Return what to do about a heading that stands in the file twice."""
+    match = _TWICE.match(str(error))
+    return "" if match is None else f"; [{match[1]}] stands there already, so write below that heading"
 
 
 _NOT_LISTED = "publication: write [[publication]], with two brackets"

@@ -12,6 +12,7 @@ import dataclasses
 import difflib
 import ipaddress
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -82,6 +83,8 @@ Check = Callable[[Any], Any]
 #: What is written for a client of a unix socket where others have an address.
 UNIX = "unix"
 
+#: What is written in place of a time of the day at which nothing shall happen.
+NEVER = "never"
 #: What is written in place of a number that shall be no bound.
 UNLIMITED_WORD = "unlimited"
 
@@ -110,6 +113,16 @@ _URL_PATTERN = re.compile(r"[^\s/:]+(?::[\d*?]+)?(?:/\S*)?")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _PROXY = re.compile(r"http://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?/?", re.ASCII)
 _HIGHEST_PORT = 65535
+_NOT_IN_PATHS = re.compile("[\0\ud800-\udfff]")
+_LISTEN = re.compile(r"(?:(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})", re.ASCII)
+# What sendmail(8) takes on its command line, and no mail program reads as an option or a list.
+_MAIL_ADDRESS = re.compile(
+    r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~][A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{0,63}"
+    r"@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*",
+    re.ASCII,
+)
+_LONGEST_MAIL_ADDRESS = 254
+_TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]", re.ASCII)
 _MIME_PATTERN = re.compile(r"[A-Za-z0-9*][\w.+*-]*/[\w.+*-]+|\*", re.ASCII)
 
 
@@ -198,10 +211,11 @@ def text(value: Any) -> str:
 
 def file_path(value: Any) -> str:
     """Check for the absolute path of a file: jobs run in folders of their own. Empty for none."""
-    path = "" if value == "" else text(value)
-    if path and not path.startswith("/"):
-        raise ValueError(f"{path!r} is no absolute path")
-    return path
+    if value == "":
+        return ""
+    if not isinstance(value, str) or not value.startswith("/") or _NOT_IN_PATHS.search(value):
+        raise ValueError(f"{value!r} is no absolute path")
+    return value  # it may have any other character, as names of files do
 
 
 def proxy(value: Any) -> str:
@@ -269,6 +283,52 @@ def list_of(check_one: Check) -> Check:
     return check
 
 
+def one_or_list_of(check_one: Check) -> Check:
+    """Return a check for a list, in whose place one element may stand."""
+    check_list = list_of(check_one)
+
+    def check(value: Any) -> tuple[Any, ...]:
+        return tuple(check_list([value] if isinstance(value, str) and value else value or []))
+
+    return check
+
+
+def command_line(value: Any) -> tuple[str, ...]:
+    """Check for a program with its arguments: a list, or one text that is split as a shell would. Empty for none."""
+    try:
+        words = shlex.split(value) if isinstance(value, str) else list_of(text)(value)
+    except ValueError as error:
+        raise ValueError(f"{value!r} is no program with its arguments: {error}") from None
+    return tuple(text(word) for word in words)
+
+
+def mail_address(value: Any) -> str:
+    """Check for the address of a mailbox, without a name beside it."""
+    if not isinstance(value, str) or len(value) > _LONGEST_MAIL_ADDRESS or not _MAIL_ADDRESS.fullmatch(value):
+        raise ValueError(f"{value!r} is no mail address such as archive@example.org")
+    return value
+
+
+def sender(value: Any) -> str:
+    """Check for the address of a mailbox. Empty for none."""
+    return "" if value == "" else mail_address(value)
+
+
+def web_address(value: Any) -> str:
+    """Check for the URL that requests are sent to, which has no password before its host."""
+    address = text(value)
+    if "@" in address.partition("://")[2].partition("/")[0]:
+        raise ValueError("the URL has a password before its host; requests are signed instead")
+    return str(url(address))
+
+
+def time_of_day(value: Any) -> str:
+    """Check for a time of the day, or `never`."""
+    if value != NEVER and (not isinstance(value, str) or not _TIME_OF_DAY.fullmatch(value)):
+        raise ValueError(f"{value!r} is no time of the day such as 08:00, and not {NEVER!r}")
+    return str(value)
+
+
 def interval(value: Any) -> Interval:
     """Check for an interval such as `1 day`."""
     return value if isinstance(value, Interval) else Interval.parse(text(value))
@@ -290,6 +350,16 @@ def url(value: Any) -> str:
         return canonical(text(value))
     except UrlRefused as error:
         raise ValueError(str(error)) from None
+
+
+def server_address(value: Any) -> str:
+    """Check for the address of a server, such as https://desk.example.org, or none; return it without a last slash."""
+    if not text(value):
+        return ""
+    address = url(value)
+    if "?" in address or "#" in value:
+        raise ValueError(f"{value!r} is no address of a server, such as https://desk.example.org")
+    return address.rstrip("/")
 
 
 def feed_url(value: Any) -> str:
@@ -321,6 +391,16 @@ def network(value: Any) -> str:
     except ValueError:
         known = "no IP address or network, such as 127.0.0.1 or 10.0.0.0/8"
         raise ValueError(f"{value!r} is {known}, and not {UNIX!r}") from None
+
+
+def listen_address(value: Any) -> str:
+    """Check for an address of a listener: a port of this machine, HOST:PORT or unix:PATH. Empty for none."""
+    address = "" if value == "" else str(value) if type(value) is int else text(value)
+    match = _LISTEN.fullmatch(address)
+    is_path = address.startswith("unix:/")
+    if address and not is_path and (match is None or int(match[1]) > _HIGHEST_PORT):
+        raise ValueError(f"{address!r} is no address to listen at, such as 9464, 127.0.0.1:9464 or unix:/run/webarc/m")
+    return address
 
 
 def function(value: Any) -> str:
@@ -403,6 +483,9 @@ def read_table(kind: type[_T], table: Any, where: str, faults: list[str], base: 
         label = f"{where}.{key}" if where else key
         if key not in fields:
             faults.append(f"{label}: there is no such setting{_nearest(key, fields)}")
+            continue
+        if value == "" == fields[key].default:
+            values[fields[key].name] = ""  # the default, written out
             continue
         try:
             values[fields[key].name] = fields[key].metadata["check"](value)
