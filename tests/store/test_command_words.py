@@ -74,7 +74,19 @@ def test_documents_and_messages_name_verbs_behind_groups() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("words", [words for words in _groups() if words.startswith("webarc-agent")])
+def _groups_with_lists() -> list[str]:
+    """The groups whose `list`, or `types`, is about an archive."""
+    lists = {words: group.commands.get("list", group.commands.get("types")) for words, group in _groups().items()}
+    return [
+        words
+        for words, command in lists.items()
+        if words.startswith("webarc-agent")
+        and command is not None
+        and "archive" in {option.name for option in command.params}
+    ]
+
+
+@pytest.mark.parametrize("words", _groups_with_lists())
 def test_options_may_stand_before_the_verb(archive: Archive, words: str) -> None:
     name = words.removeprefix("webarc-agent ")
     verb = "list" if "list" in _groups()[words].list_commands(click.Context(agent_cli)) else "types"

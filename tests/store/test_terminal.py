@@ -37,8 +37,14 @@ _WITHOUT = {
     "its --format is of what it writes": {"webarc export", *(f"webarc dataset {kind}" for kind in (
         "pages", "text", "links", "types", "words", "hosts")), "webarc-agent record export"},
     "it writes one document, or a script": {"webarc cat", "webarc completion"},
+    "it writes a unit of systemd": {"webarc-agent service install", "webarc-agent service print"},
+    "its --format is of metrics": {"webarc-agent metrics"},
+    "it says what it sent": {"webarc-agent notify test", "webarc-agent notify retry"},
+    "it follows one save": {"webarc-agent save"},
     "it serves until it is stopped": {"webarc serve", "webarc-agent start", "webarc-agent desk"},
-    "it says one line": {"webarc-agent init", "webarc-agent stop"},
+    "it says one line": {
+        "webarc-agent init", "webarc-agent stop", "webarc-agent archives add", "webarc-agent archives remove",
+    },
     "it is an order or a decision, and says what it did in a line": {
         *(f"webarc-agent job {word}" for word in (
             "pause", "resume", "stop", "discard", "deadline", "exclude", "add", "wait")),
