@@ -44,7 +44,7 @@ def prepared(terminal: Terminal, folder: Path, port: int) -> dict[str, str]:
     passwords = {}
     for key, name, role in PEOPLE:
         passwords[key] = "-".join(secrets.token_hex(2) for _ in range(4))
-        person = f'[person.{key}]\nname = "{name}"\nrole = "{role}"\npassword = "{hashed(passwords[key])}"\n'
+        person = f'[person.{key}]\nname = "{name}"\nroles = ["{role}"]\npassword = "{hashed(passwords[key])}"\n'
         with (folder / "archive/people.toml").open("a", encoding="utf-8") as file:
             file.write(person)
     (folder / "archive/people.toml").chmod(0o600)

@@ -51,6 +51,7 @@ from webarcfs.archive.catalogue.catalogue import (
     with_patch,
 )
 from webarcfs.archive.catalogue.record import (
+    NO_WARRANT,
     OWN,
     SYSTEM,
     CrawlPart,
@@ -62,6 +63,7 @@ from webarcfs.archive.catalogue.record import (
     RecordState,
     ResourceCount,
     Value,
+    Warrant,
     is_import,
 )
 from webarcfs.archive.catalogue.workflow import (
@@ -806,8 +808,8 @@ def _keep(catalogue: Catalogue, job: Job, about: Circumstances, tags: Iterable[s
 
 def _with_wish(record: Record, page: SavedPage, job: Job) -> Record:
     """Return the record of a saved page, whose first event is that a person asked for it."""
-    text = f"{page.url} ({page.role})" if page.role else page.url
-    return replace(record, events=(Event(WISH, job.begun, page.by, text), *record.events))
+    wish = Event(WISH, job.begun, page.by, page.url, warrant=Warrant(page.role, page.person))
+    return replace(record, events=(wish, *record.events))
 
 
 def _last_released(catalogue: Catalogue, job: Job) -> Record | None:
@@ -831,7 +833,14 @@ def ask_next(archive: Archive, record: Record, way: Way | None = None) -> Workfl
 
 
 def add_parts(
-    archive: Archive, catalogue: Catalogue, record_id: str, new: Iterable[CrawlPart], text: str, *, by: str
+    archive: Archive,
+    catalogue: Catalogue,
+    record_id: str,
+    new: Iterable[CrawlPart],
+    text: str,
+    *,
+    by: str,
+    warrant: Warrant = NO_WARRANT,
 ) -> Record:
     """Add parts of a patch to a record; return it as it is then. Raises NotFound, Busy."""
     new = tuple(new)
@@ -852,7 +861,7 @@ def add_parts(
         if any(part.is_resource for part in new):
             resources = _resources_of(archive, parts, hosts_in(_summary(archive, record.job_name)))
         patched = replace(record, parts=parts, resources=resources, missing=lacks)
-        return _patched(archive, patched, before, text, by)
+        return _patched(archive, patched, before, text, by, warrant)
 
     saved = catalogue.change(record_id, changed, by or SYSTEM, lambda _: "patched")
     ask_next(archive, saved)
@@ -868,7 +877,9 @@ def _missing_now(archive: Archive, record: Record) -> tuple[MissingResources, ..
     return tuple(starmap(MissingResources, most_rows(rows, _MOST_MISSING)))
 
 
-def _patched(archive: Archive, record: Record, before: Record | None, text: str, by: str) -> Record:
+def _patched(  # noqa: PLR0917 # of one caller
+    archive: Archive, record: Record, before: Record | None, text: str, by: str, warrant: Warrant
+) -> Record:
     state = None
     if record.state in HELD:
         is_counted_later = of_record(archive, record).step_by_step
@@ -882,7 +893,8 @@ def _patched(archive: Archive, record: Record, before: Record | None, text: str,
         texts[FieldNumber.COUNTED] = ""
     else:
         texts |= counted_fields(archive, record, before)
-    record = record.with_values(texts, SYSTEM, now()).with_event(PATCHED, by or SYSTEM, text, state)
+    record = record.with_values(texts, SYSTEM, now())
+    record = record.with_event(PATCHED, by or SYSTEM, text, state, warrant=warrant)
     return with_status(record, SYSTEM, now())
 
 
@@ -1029,7 +1041,10 @@ def keep_patch(job: Job, tags: Iterable[str]) -> None:
     assert patch is not None
     try:
         for capture in captures(job.archive, map(CommitTag.parse, tags)):
-            add_parts(job.archive, Catalogue(job.archive), patch.record, capture.parts, _account(job), by=patch.by)
+            add_parts(
+                job.archive, Catalogue(job.archive), patch.record, capture.parts, _account(job), by=patch.by,
+                warrant=Warrant(patch.role, patch.person),
+            )  # fmt: skip
     except (WebarcError, OSError) as error:
         _log.error("the record %s lacks its patch, the next start tries again: %s", patch.record, error)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.crawl.job_folder import pause, step_folder, step_of
-from webarcfs.archive.catalogue.record import Record
+from webarcfs.archive.catalogue.record import NO_WARRANT, Record, Warrant
 from webarcfs.archive.catalogue.workflow import CHECKING, TABLE, WorkflowStep
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, Damaged
@@ -44,7 +44,10 @@ class StepEnd(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedStep:
-    """A step that was asked for, and by whom; empty: it came by itself."""
+    """A step that was asked for, and by whom; empty: it came by itself.
+
+    `role` allowed it, `person` is the short name in people.toml.
+    """
 
     record: str
     step: WorkflowStep
@@ -52,6 +55,13 @@ class AskedStep:
     again: bool = False
     before: int = 0
     asked: str = ""
+    role: str = ""
+    person: str = ""
+
+    @property
+    def warrant(self) -> Warrant:
+        """What allowed the person to ask for it."""
+        return Warrant(self.role, self.person)
 
     @property
     def folder(self) -> str:
@@ -75,11 +85,20 @@ class Failure:
             return True
 
 
-def ask(archive: Archive, record: Record, step: WorkflowStep, *, by: str = "", again: bool = False) -> AskedStep:
+def ask(
+    archive: Archive,
+    record: Record,
+    step: WorkflowStep,
+    *,
+    by: str = "",
+    again: bool = False,
+    warrant: Warrant = NO_WARRANT,
+) -> AskedStep:
     """Ask for a step, durably. Raises Busy if that was asked for already, and has not ended."""
     asked = AskedStep(
-        record=record.id, step=step, by=by, again=again, before=times_done(record, step), asked=format_time(now())
-    )
+        record=record.id, step=step, by=by, again=again, before=times_done(record, step), asked=format_time(now()),
+        role=warrant.role, person=warrant.person,
+    )  # fmt: skip
     folder = archive.jobs / asked.folder
     scratch = archive.jobs / f".{asked.folder}.{os.getpid()}"
     shutil.rmtree(scratch, ignore_errors=True)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened
+from agent.commands.common import archive_option, opened, settings_of
 from agent.operations import withholding
 from agent.operations.withholding import Withheld
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access, AccessRule
 from webarcfs.archive.catalogue import people as persons
 from webarcfs.archive.catalogue.people import Person
-from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
-from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.catalogue.workflow import DEEDS, Right, Role, in_row
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import SettingsError, UsageError
 from webarcfs.archive.model.metadata import format_time
 from webarcfs.commands.lazy_commands import VerbGroup
 from webarcfs.commands.listing import LIST, Form, format_option, print_rows
@@ -29,8 +32,8 @@ _log = logging.getLogger(__name__)
 @click.command()
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
-@click.option("--reason", metavar="TEXT", help="Why; kept with the rule, for staff alone.")
-@click.option("--public-text", metavar="TEXT", help="What readers of a blocked page are told; else nothing more.")
+@click.option("--reason", metavar="TEXT", help="Why; kept for staff alone, no reader sees it.")
+@click.option("--public-text", metavar="TEXT", help="What readers of the page are told; else only that it is withheld.")
 @click.option(
     "--answer",
     type=click.Choice([str(Access.BLOCK), str(Access.EXCLUDE)]),
@@ -49,7 +52,8 @@ def withhold(
 ) -> None:
     """Take pages away from readers, in all crawls: by URL, or all that begin with one (`http://host/folder/*`).
 
-    The archive keeps them, and the mount shows them. It takes effect at once, and stays until it is lifted.
+    The archive keeps them, and the mount shows them. It takes effect at once, and stays until it is lifted. The reason,
+    who complained for instance, is on record for staff: in --list, and on the desk's page Access.
 
     All spellings of a URL are taken away: http and https, with and without `www.`, in any case of letters, and both
     `/folder/` and `/folder/index.html`, which are listed. The number of archived URLs that readers lose is printed.
@@ -65,7 +69,7 @@ def withhold(
         raise UsageError("give URLs, or --list, or --lift ID")
     place = opened(archive)
     if as_list:
-        print_rows(form, map(_fields, access_rules.load(place).rules), lambda rows: map(_line, rows))
+        print_rows(form, map(_fields, _rules(place)), lambda rows: map(_line, rows))
         return
     if form is not Form.TABLE:
         raise UsageError("--format and --json go with --list")
@@ -106,6 +110,16 @@ def _print(withheld: Withheld) -> None:
         _log.warning("no archived URL is %s; the rule holds for what is captured later", spellings)
 
 
+def _rules(archive: Archive) -> tuple[AccessRule, ...]:
+    """Return the rules with their reasons; where these cannot be read, the rules alone, with a warning."""
+    rules = access_rules.load(archive).rules
+    try:
+        return access_rules.load_for_staff(archive).rules
+    except SettingsError as error:
+        _log.warning("the reasons cannot be read: %s", error)
+        return rules
+
+
 def _name(rule: AccessRule) -> str:
     return rule.id or rule.key
 
@@ -113,7 +127,7 @@ def _name(rule: AccessRule) -> str:
 def _fields(rule: AccessRule) -> dict[str, str]:
     times = {"after": rule.after, "before": rule.before, "lapses": rule.lapses}
     fields = {"id": rule.id, "key": rule.key, "access": str(rule.access), "url": rule.url, "user": rule.user}
-    fields |= {"reason": rule.reason, "public_text": rule.public_text, "by": rule.by, "at": rule.at}
+    fields |= {"reason": rule.reason, "public_text": rule.public_text, "by": rule.by, "at": rule.at, "role": rule.role}
     return fields | {name: "" if time is None else format_time(time) for name, time in times.items()}
 
 
@@ -122,15 +136,26 @@ def _line(fields: dict[str, str]) -> str:
     more += [f"readers are told {fields['public_text']!r}"] if fields["public_text"] else []
     about = f" ({', '.join(more)})" if more else ""
     what = f"{fields['id'] or '-':8} {fields['access']:7} {fields['url'] or fields['key']}"
-    return f"{what}{about}: {fields['reason']} [{fields['by']} {fields['at']}]"
+    role = f" as {fields['role']}" * bool(fields["role"])
+    return f"{what}{about}: {fields['reason']} [{fields['by']}{role} {fields['at']}]"
 
 
 @click.group(cls=VerbGroup)
 def people() -> None:
-    """Say who may decide about records: persons, their roles, their login names.
+    """Say who may do what: persons, their roles, their login names.
 
-    Without people everybody who may write to the archive may do all. From the first person on, `record` and `withhold`
-    ask who calls them. The first one is an administrator, who alone may change people.
+    Without people everybody who may write to the archive may do all. From the first person on, commands that change
+    something ask who calls them, by the login name; the desk asks for a password. The first person has all roles,
+    unless you choose some: one person can run an archive alone. Who has the role administrator may change people.
+
+    \b
+    Roles, whose rights add up:
+      archivist      starts crawls, describes, checks, releases, withdraws them, withholds pages
+      reviewer       checks and rejects crawls
+      administrator  changes publications, registers, options, people; describes crawls
+      curator        all of this, but for people
+
+    Who may release crawls at the desk and cannot change publications is an archivist.
     """
 
 
@@ -144,17 +169,18 @@ def list_(archive: str | None, form: Form) -> None:
         {
             "key": person.key,
             "name": person.name,
-            "role": person.role,
+            "roles": list(map(str, person.roles)),
             "unix": person.unix,
-            "rights": sorted(map(str, RIGHTS[person.role])),
+            "password": bool(person.password),
+            "rights": sorted(map(str, person.rights)),
         }
         for person in known.values()
     )
 
     def lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
         for row in rows:
-            word = ", with a password" if known[row["key"]].password else ""
-            about = f"{row['name']}, {row['role']} ({', '.join(row['rights'])}); login {row['unix'] or '-'}"
+            word = ", with a password" if row["password"] else ""
+            about = f"{row['name']}, {', '.join(row['roles'])} ({', '.join(row['rights'])}); login {row['unix'] or '-'}"
             yield f"{row['key']}: {about}{word}"
 
     print_rows(form, rows, lines)
@@ -163,17 +189,87 @@ def list_(archive: str | None, form: Form) -> None:
 @people.command()
 @click.argument("key")
 @archive_option
-@click.option("--name", default="", help="As people write it; else KEY.")
-@click.option("--role", type=click.Choice([*map(str, Role)]), required=True, help="What the person is.")
-@click.option("--unix", default="", metavar="LOGIN", help="The login name, by which commands know the person.")
-def add(key: str, archive: str | None, name: str, role: str, unix: str) -> None:
-    """Add a person, or change the one of that key.
+@click.option("--name", metavar="TEXT", help="As records tell who did something; else KEY.")
+@click.option(
+    "--role",
+    "roles",
+    type=click.Choice([*map(str, Role)]),
+    multiple=True,
+    help="What the person may do; give it again for more roles.",
+)
+@click.option("--all", "has_all", is_flag=True, help="All roles; the first person has them without it.")
+@click.option("--unix", metavar="LOGIN", help="The login name, by which commands know the person; '' for none.")
+@click.option(
+    "--password", "with_password", is_flag=True, help="Ask for a password for the desk, or read it from stdin."
+)
+def add(  # noqa: PLR0917 # click passes them by name
+    key: str,
+    archive: str | None,
+    name: str | None,
+    roles: tuple[str, ...],
+    has_all: bool,
+    unix: str | None,
+    with_password: bool,
+) -> None:
+    """Add a person, or change the one of that key: what you leave out stays as it is.
+
+    `webarc-agent people --help` says what each role may do. The first person of an archive gets all roles, and your
+    login name, unless you give others.
 
     \b
-    Example:
-      webarc-agent people add anna --name 'Anna Beispiel' --role administrator --unix anna
+    Examples:
+      webarc-agent people add anna --name 'Anna Beispiel' --password
+      webarc-agent people add ben --name 'Ben Beispiel' --role archivist --password
+      webarc-agent people add ben --role archivist --role administrator --unix ben
     """
-    persons.save(opened(archive), Person(key, name or key, Role(role), unix))
+    if roles and has_all:
+        raise UsageError("--all means every role: leave out --role, or --all")
+    place = opened(archive)
+    known = persons.load(place)
+    before = (known or {}).get(key)
+    is_first = not known
+    if not is_first:
+        persons.acting(place, Right.PEOPLE)  # who may not change people learns that first
+    wanted = tuple(map(Role, Role if has_all or (is_first and not roles) else roles))
+    if before is not None and not wanted:
+        wanted = before.roles
+    if not wanted:
+        raise UsageError(
+            f"give {key} a role: --role {in_row(list(Role), 'or')}, or --all; `people --help` has what each may do"
+        )
+    login = unix if unix is not None else before.unix if before else persons.login_name() if is_first else ""
+    known_name = before.name if before is not None else key
+    person = Person(key, known_name if name is None else name, wanted, login)
+    if with_password:
+        person = replace(person, password=_asked_password())
+    saved = persons.save(place, person, is_first=is_first)
+    _tell(place, saved, is_first=is_first, is_all=is_first and not roles)
+
+
+def _tell(archive: Archive, person: Person, *, is_first: bool, is_all: bool) -> None:
+    """Say what a person may do now, how the archive knows the person, and what nobody can do."""
+    rights = ", ".join(DEEDS[right] for right in Right if right in person.rights and right is not Right.ADD)
+    login = f"; login name {person.unix}" if person.unix else ""
+    click.echo(f"{person.key}: {person.name}, {', '.join(person.roles)}{login}")
+    click.echo(f"may {rights}")
+    if is_all:
+        click.echo("the first person has all roles, and can run the archive alone; --role gives fewer")
+    if is_first:
+        click.echo("from now on commands that change something ask who calls them; `people add` adds others")
+    if not person.can_log_in:
+        _log.warning("%s cannot log in yet: webarc-agent people password %s", person.name, person.key)
+    elif not person.password:
+        click.echo(f"for the desk, or its proxy by the login name: webarc-agent people password {person.key}")
+    _warn_of_lack(archive)
+
+
+def _warn_of_lack(archive: Archive) -> None:
+    """Warn where a publication wants two persons, and the archive has no second one."""
+    with contextlib.suppress(SettingsError):  # other commands say what is wrong with it
+        if persons.wants_two(settings_of(archive)):
+            lack = persons.lacks_second((persons.load(archive) or {}).values())
+            if lack:
+                _log.warning("%s", lack)
 
 
 @people.command()
@@ -188,6 +284,11 @@ def password(key: str, archive: str | None) -> None:
     Example:
       webarc-agent people password anna
     """
+    persons.set_password(opened(archive), key, _asked_password())
+
+
+def _asked_password() -> str:
+    """Return the hash of a password that is asked for, or read from stdin; empty for an empty one."""
     if find_spec("argon2") is None:
         raise UsageError("the desk needs more libraries: pip install 'webarcfs[desk]'")
     from agent.desk.login import hashed  # noqa: PLC0415 # of the extra `desk`
@@ -196,7 +297,7 @@ def password(key: str, archive: str | None) -> None:
         text = click.prompt("Password", hide_input=True, confirmation_prompt=True, default="", show_default=False)
     else:
         text = sys.stdin.readline().rstrip("\r\n")
-    persons.set_password(opened(archive), key, hashed(text) if text else "")
+    return hashed(text) if text else ""
 
 
 @people.command()
@@ -204,4 +305,6 @@ def password(key: str, archive: str | None) -> None:
 @archive_option
 def remove(key: str, archive: str | None) -> None:
     """Remove a person. The records keep what the person did."""
-    persons.remove(opened(archive), key)
+    place = opened(archive)
+    persons.remove(place, key)
+    _warn_of_lack(place)

@@ -34,6 +34,7 @@ from agent.maintenance import backups, maintenance, verification
 from agent.maintenance.backups import is_backup
 from webarcfs.access import access_rules
 from webarcfs.archive.additions.waiting_additions import count_waiting, say_waiting
+from webarcfs.archive.catalogue import people
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.settings_sample import sample_settings
 from webarcfs.archive.history import sequence
@@ -82,7 +83,7 @@ def upgrade(archive: str | None, form: Form) -> None:
         recovery.catch_up(opened_archive, progress=display)
         described = catch_up_records(opened_archive, progress=display)
     flattened = list(flattened_imports(opened_archive))
-    count = access_rules.load(opened_archive).count_without_public_text()
+    count = access_rules.move_reasons(opened_archive, people.login_name() or "webarcfs")
 
     def lines() -> Iterator[str]:
         now = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
@@ -93,8 +94,8 @@ def upgrade(archive: str | None, form: Form) -> None:
             yield f"{', '.join(kept)}: crawled as before; what held is written into their settings now ({what})"
         if count:
             yield (
-                f"access.aclj: the reasons of {count} rules are for staff now; readers of these pages are told nothing "
-                "but that they are withheld, unless a rule has a public_text"
+                f"access.aclj: the reasons of {count} rules are for staff alone now, in access-reasons.json; readers of "
+                "these pages are told nothing but that they are withheld, unless a rule has a public_text"
             )
 
     sums = {
@@ -104,7 +105,7 @@ def upgrade(archive: str | None, form: Form) -> None:
         "records": described,
         "flattened_imports": [asdict(earlier) | {"tag": str(earlier.tag)} for earlier in flattened],
         "kept_at_old_defaults": list(kept),
-        "rules_without_public_text": count,
+        "reasons_moved": count,
     }
     print_sums(form, sums, lines())
 

@@ -44,8 +44,7 @@ def desk(
 
     \b
     Examples:
-      webarc-agent people add anna --name 'Anna Beispiel' --role administrator --unix anna
-      webarc-agent people password anna
+      webarc-agent people add anna --name 'Anna Beispiel' --password
       webarc-agent desk --open
       webarc-agent desk --listen unix:/run/webarc-desk/desk --origin https://desk.example.org
     """

@@ -460,17 +460,24 @@ def _write_xml(records: Iterable[Record], to: Path | None, write: Callable[[Reco
 @archive_option
 @format_option(*LIST)
 def log(record_id: str, archive: str | None, form: Form) -> None:
-    """Show what happened to a record, newest first: when, by whom, and why."""
+    """Show what happened to a record, newest first: when, by whom, in which role, and why."""
     stored_record, _ = _found(archive, record_id)
     rows = (
-        {"what": event.what, "at": format_time(event.at), "by": event.by, "text": event.text}
+        {
+            "what": event.what,
+            "at": format_time(event.at),
+            "by": event.by,
+            "role": event.warrant.role,
+            "text": event.text,
+        }
         for event in reversed(stored_record.events)
     )
     print_rows(form, rows, lambda rows: map(_event_line, rows))
 
 
 def _event_line(row: dict[str, str]) -> str:
-    return f"{row['at']}  {row['what']:10} {row['by']}" + (f": {row['text']}" * bool(row["text"]))
+    role = f" ({row['role']})" * bool(row["role"])
+    return f"{row['at']}  {row['what']:10} {row['by']}{role}" + (f": {row['text']}" * bool(row["text"]))
 
 
 @record.command()

@@ -6,6 +6,7 @@ import logging
 import shlex
 import sys
 import threading
+from dataclasses import asdict
 
 import click
 
@@ -103,7 +104,10 @@ def _define(place: Archive, typed: str, description: str, fetcher: str, *, priva
     if isinstance(url, UrlRefusal):
         raise UsageError(str(url))
     page = SavedPage(
-        url=url, by=acting.name, role=str(acting.role or ""), description=saving.description_of(description)
+        url=url,
+        by=acting.name,
+        description=saving.description_of(description),
+        **asdict(acting.warrant(Right.CAPTURE)),
     )
     values = {"private_addresses": True} if private_addresses else {}
     definition = saving.define(settings_of(place), page, fetcher=fetcher, values=values)

@@ -38,7 +38,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -323,14 +323,15 @@ FILE = "definition.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedPage:
-    """The page that a job saves: its canonical URL, who asked for it and by which role, and what they say of it.
+    """The page that a job saves: its canonical URL, who asked for it and in which role, and what they say of it.
 
-    `role` is empty where the archive has no people.
+    `person` is the short name in people.toml; it and `role` are empty where the archive has no people.
     """
 
     url: str
     by: str
     role: str = ""
+    person: str = ""
     description: str = ""
 
 
@@ -338,7 +339,8 @@ class SavedPage:
 class Patch:
     """What a job asks for again: URLs that the crawl of `job`, which `record` describes, did not get.
 
-    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. `by` is who asked for it.
+    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. `by` is who asked for it, in which
+    role, `person` the short name in people.toml.
     """
 
     record: str
@@ -346,6 +348,13 @@ class Patch:
     word: str = ""
     url: str = ""
     by: str = ""
+    role: str = ""
+    person: str = ""
+
+    @property
+    def of_anybody(self) -> Patch:
+        """The same, whoever asked for it."""
+        return replace(self, by="", role="", person="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

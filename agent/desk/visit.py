@@ -21,8 +21,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from agent.desk.forms import SentForm
 from agent.desk.login import Guesses, LoginTokens, Persons, Session, Sessions
 from agent.service.scheduler import History, Past
-from webarcfs.archive.catalogue.people import Acting, Person
-from webarcfs.archive.catalogue.workflow import RIGHTS, Right
+from webarcfs.archive.catalogue.people import Acting, Person, acting_person
+from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
@@ -204,12 +204,14 @@ class DeskVisit(Visit):
     @property
     def acting(self) -> Acting:
         """The author of changes."""
-        return Acting(self.person.name, self.person.role)
+        proxy = self.session.proxy
+        key = ("acting", self.person, proxy, self.desk.persons.state())
+        return self.desk.kept(key, lambda: acting_person(self.desk.persons.all(), self.person, proxy))
 
     @property
     def rights(self) -> frozenset[Right]:
         """The person's rights."""
-        return RIGHTS[self.person.role]
+        return self.person.rights
 
     def may(self, right: Right) -> bool:
         """Return whether the person has a right."""

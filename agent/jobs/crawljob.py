@@ -99,11 +99,11 @@ def begin_patch(archive: Archive, asked: Definition) -> Path:
     The caller holds the lock of the publication.
     """
     assert asked.patch is not None
-    same = dataclasses.replace(asked.patch, by="")
+    same = asked.patch.of_anybody
     kind = asked.publication.name + PATCH
     for folder in job_folder.folders_of(archive, kind):
         earlier = patch_in(folder)
-        if earlier is not None and dataclasses.replace(earlier, by="") == same and job_folder.usable(folder):
+        if earlier is not None and earlier.of_anybody == same and job_folder.usable(folder):
             return folder
     folder = job_folder.new_folder(archive, kind)
     job_folder.save(folder, asked)

@@ -127,8 +127,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 #: Plain files and folders; a backup never deletes any of them.
 _PLAIN = (
-    *("webarc.toml", "publications.d", "collections.d", "access.aclj", "people.toml", "formats.toml", "types.toml"),
-    *("conf", "texts", "filters", "xsd", "reports"),
+    *("webarc.toml", "publications.d", "collections.d", "access.aclj", "access-reasons.json", "people.toml"),
+    *("formats.toml", "types.toml", "conf", "texts", "filters", "xsd", "reports"),
 )
 _JOURNAL = "journal"
 _TRIES_WITHOUT_LOCK = 3

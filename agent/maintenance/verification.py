@@ -17,6 +17,7 @@ from itertools import islice, pairwise
 from agent.crawl import job_folder
 from agent.crawl.job_folder import publication_of
 from agent.indexing import fulltext
+from webarcfs.access import access_rules
 from webarcfs.archive.additions import commit_additions
 from webarcfs.archive.additions.journal_log import LogReader, LogRecord, all_logs, provisional_logs
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -30,7 +31,7 @@ from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index.database import OF_SNAPSHOT, Database
 from webarcfs.archive.index.links import LinksDatabase
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
-from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, InvalidDocument, WebarcError
+from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, InvalidDocument, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
 from webarcfs.archive.model.url_lists import REDIRECTS, Redirect, is_place, read_list
 from webarcfs.archive.model.urls import domain_of
@@ -354,6 +355,7 @@ def catalogue_findings(archive: Archive, *, quick: bool) -> Iterator[str]:
             yield from (f"{name}: {line}" for line in fsck(Repository(archive.catalogue)))
         if catalogue.file(archive.access_rules.name) and not archive.access_rules.exists():
             yield f"{archive.access_rules.name}: it is missing, its rules do not hold; {name} has its last state"
+        yield from _reason_findings(archive, catalogue)
         for record_id in islice(catalogue.ids(), _QUICK_RECORDS if quick else None):
             try:
                 record, _ = catalogue.read(record_id)
@@ -362,6 +364,27 @@ def catalogue_findings(archive: Archive, *, quick: bool) -> Iterator[str]:
                 yield f"{name}: {error}; {_EDITED}"
     except WebarcError as error:
         yield f"{name}: {error}; {_EDITED}"
+
+
+def _reason_findings(archive: Archive, catalogue: Catalogue) -> Iterator[str]:
+    """Check that the reason of each rule that a program made is there."""
+    name = archive.access_reasons.name
+    try:
+        lacking = access_rules.rules_without_reason(archive)
+    except SettingsError as error:
+        yield str(error)
+        return
+    if not lacking:
+        return
+    last = f"; {archive.catalogue.name} has its last state" if catalogue.file(name) else ""
+    missing = "it is missing" if not archive.access_reasons.exists() else "it lacks reasons"
+    ids = sorted({rule.id for rule in lacking})
+    more = f" and {len(ids) - _MOST_NAMED} more" * (len(ids) > _MOST_NAMED)
+    yield f"{name}: {missing}, nobody knows why {', '.join(ids[:_MOST_NAMED])}{more} were withheld{last}"
+
+
+#: Most rules that a finding names.
+_MOST_NAMED = 10
 
 
 def _should_have_one(archive: Archive) -> bool:

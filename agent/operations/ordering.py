@@ -173,11 +173,11 @@ def _pause(archive: Archive, domain: str, wait: float) -> float:
         os.close(lock)
 
 
-def reason_of(text: str) -> str:
-    """Return the reason of an order as one line. Raises UsageError for a long one, or one with control characters."""
+def reason_of(text: str, longest: int = LONGEST_REASON) -> str:
+    """Return a reason as one line. Raises UsageError for a long one, or one with control characters."""
     line = " ".join(text.split())
-    if len(line) > LONGEST_REASON:
-        raise UsageError(f"a reason has {LONGEST_REASON} characters at most; this one has {len(line)}")
+    if len(line) > longest:
+        raise UsageError(f"a reason has {longest} characters at most; this one has {len(line)}")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in line):
         raise UsageError("a reason is a line of text, without control characters")
     return line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from agent.catalogue import recording
@@ -70,7 +70,10 @@ def plan(
     record = recording.find_record(catalogue, job, publication_of(job))
     if why := recording.patch_refusal(archive, catalogue, record):
         raise StepRefused(f"{record.id} takes no patch: {why}")
-    patch = Patch(record=record.id, job=job, word=word.strip(), url=_pattern(url), by=acting.name)
+    patch = Patch(
+        record=record.id, job=job, word=word.strip(), url=_pattern(url), by=acting.name,
+        **asdict(acting.warrant(Right.CAPTURE)),
+    )  # fmt: skip
     asked = recording.definition_of(archive, record, settings)
     asked = dataclasses.replace(asked, instances=settings.crawl.max_instances, only_adds=True, patch=patch)
     urls, left_out = _count(archive, patch, asked.publication.watch, counts=counts)

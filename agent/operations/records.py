@@ -20,6 +20,7 @@ from typing import Final
 from agent.catalogue import recording, stepfolders
 from agent.catalogue.recording import ask_next, catch_up_records
 from agent.crawl.job_folder import step_folder
+from agent.operations.ordering import reason_of
 from agent.service import agent_status
 from agent.steps import checking
 from agent.steps.checking import Outcome
@@ -38,10 +39,10 @@ from webarcfs.archive.catalogue.record import (
     Value,
 )
 from webarcfs.archive.catalogue.workflow import (
-    RIGHTS,
     TABLE,
     Decision,
     Progress,
+    Right,
     Way,
     WorkflowStep,
     edited,
@@ -118,6 +119,7 @@ def decide(
     `expected` is the state that the person saw. Raises Busy if another process works on it, or it has another state
     than that; StepRefused if it does not allow the decision; NotFound.
     """
+    reason = reason_of(reason, LONGEST_REASON)
     with stepfolders.locked(archive, record_id):
         catalogue = Catalogue(archive)
         record, blob = catalogue.read(record_id)
@@ -126,10 +128,13 @@ def decide(
             who = f", by {last.by}" if last is not None else ""
             raise Busy(f"{record_id} is {record.state} by now, and not {expected} any more{who}; nothing was done")
         way = recording.of_record(archive, record)
-        verdict = judged(WorkflowStep(decision), progress_of(record), way, person=acting.name, reason=reason)
+        verdict = judged(WorkflowStep(decision), progress_of(record), way, person=acting.name, names=acting.names,
+                         reason=reason)  # fmt: skip
         if not verdict.is_allowed:
             raise StepRefused(f"{record.id}: {verdict.refused}")
-        changed = with_status(workflow.apply_decision(record, decision, acting.name, reason), acting.name, now())
+        warrant = acting.warrant(TABLE[WorkflowStep(decision)].right)
+        changed = workflow.apply_decision(record, decision, acting.name, reason, warrant)
+        changed = with_status(changed, acting.name, now())
         catalogue.save(
             [changed], acting.name, f"{record.id}: {TABLE[WorkflowStep(decision)].event}", expected={record.id: blob}
         )
@@ -149,7 +154,8 @@ def edit(
     record, blob = catalogue.read(record_id)
     if expected is not None and blob != expected:
         raise Busy(f"the record {record_id} was changed meanwhile; look at it again")
-    changed = workflow.edited(record, dict(changes), acting.name, acting.role)
+    warrant = acting.warrant(Right.DESCRIBE)
+    changed = workflow.edited(record, dict(changes), acting.name, acting.roles, warrant)
     if changed != record:
         message = f"{record.id}: edited {', '.join(changes)}"
         catalogue.save([changed], acting.name, message, expected={record.id: blob})
@@ -161,6 +167,8 @@ def edit(
 
 #: Most attachments of a record, which has a line for each.
 MOST: Final = 500
+#: Longest reason of a decision, in characters.
+LONGEST_REASON: Final = 4_000
 #: Longest note, in characters.
 LONGEST_NOTE: Final = 2_000
 
@@ -216,21 +224,23 @@ def attach(
             raise Busy(f"{name!r} changed while it was read; nothing was attached")
         attachment = Attachment(name, size, acting.name, now(), note or (earlier.note if earlier is not None else ""))
         event = "attached" if earlier is None else "noted" if is_same else "replaced"
-        return record.with_attachment(name, attachment).with_event(event, acting.name, _told(name, note))
+        attached, warrant = record.with_attachment(name, attachment), acting.warrant(Right.DESCRIBE)
+        return attached.with_event(event, acting.name, _told(name, note), warrant=warrant)
 
     return _saved(catalogue, record_id, changed, acting, {name: blob})
 
 
 def detach(archive: Archive, record_id: str, name: str, acting: Acting, reason: str) -> Record:
     """Take an attachment away from a record, for a reason; return the record as it is then. Raises NotFound, Busy."""
-    name, reason = unicodedata.normalize("NFC", name).strip(), reason.strip()
+    name, reason = unicodedata.normalize("NFC", name).strip(), reason_of(reason, LONGEST_REASON)
     if not reason:
         raise UsageError("to take an attachment away needs a reason")
 
     def changed(record: Record) -> Record:
         if record.attachment(name) is None:
             raise NotFound(f"{record.id} has no attachment {name!r}; `webarc-agent record attachments` lists them")
-        return record.with_attachment(name, None).with_event("detached", acting.name, _told(name, reason))
+        left, warrant = record.with_attachment(name, None), acting.warrant(Right.DESCRIBE)
+        return left.with_event("detached", acting.name, _told(name, reason), warrant=warrant)
 
     return _saved(Catalogue(archive), record_id, changed, acting, {name: None})
 
@@ -259,9 +269,8 @@ def must_allow(
     record: Record, step: WorkflowStep, way: Way, acting: Acting, *, again: bool = False, is_locked: bool = False
 ) -> None:
     """Raises StepRefused if a record does not allow a step now."""
-    rights = None if acting.role is None else RIGHTS[acting.role]
     at: Progress = progress_of(record, is_locked=is_locked)
-    verdict = judged(step, at, way, rights, person=acting.name, again=again)
+    verdict = judged(step, at, way, acting.rights, person=acting.name, names=acting.names, again=again)
     if not verdict.is_allowed:
         raise StepRefused(f"{record.id}: {verdict.refused}")
 
@@ -276,7 +285,8 @@ def ask(archive: Archive, record_id: str, step: WorkflowStep, acting: Acting, *,
     way = recording.of_record(archive, record)
     must_allow(record, step, way, acting, again=again, is_locked=stepfolders.is_locked(archive, record.id))
     try:
-        stepfolders.ask(archive, record, step, by=acting.name, again=again)
+        warrant = acting.warrant(TABLE[step].right)
+        stepfolders.ask(archive, record, step, by=acting.name, again=again, warrant=warrant)
     except Busy:
         if stepfolders.failure(archive, folder) is None and agent_status.running(archive) is not None:
             raise
@@ -306,7 +316,8 @@ def look(
             raise StepRefused(f"{record.id}: no page {page} waits for a look; there are: {names}")
         fault = "" if is_good else remark or "bad"
         outcome = Outcome(checking.name_of(asked), fault, remark if is_good else "")
-        changed = checking.looked(record, asked, waiting, acting.name, outcome)
+        warrant = acting.warrant(TABLE[WorkflowStep.CHECK].right)
+        changed = checking.looked(record, asked, waiting, acting.name, outcome, warrant)
         catalogue.save([changed], acting.name, f"{record.id}: looked at", expected={record.id: blob})
         ask_next(archive, changed)
     return changed
@@ -342,7 +353,8 @@ def measure(archive: Archive, record_id: str, taken: Measure, acting: Acting) ->
         }
         state = RecordState.CHECKED if taken.readers_see and record.state is RecordState.RELEASED else None
         changed = dataclasses.replace(record, measures=(*record.measures, values))
-        changed = changed.with_event(TABLE[WorkflowStep.MEASURE].event, acting.name, taken.kind, state)
+        rule = TABLE[WorkflowStep.MEASURE]
+        changed = changed.with_event(rule.event, acting.name, taken.kind, state, warrant=acting.warrant(rule.right))
         catalogue.save([changed], acting.name, f"{record.id}: measure", expected={record.id: blob})
     return changed
 
@@ -376,7 +388,7 @@ def enter(
     what does not go together, and what `workflow.edited` raises.
     """
     publication_settings = publication_called(settings, publication)
-    why = reason.strip()
+    why = reason = reason_of(reason, LONGEST_REASON)
     if (occasion is Occasion.OCCASION) != bool(why):
         raise UsageError("an occasion and its reason (--type occasion, --reason) go together")
     catalogue = Catalogue(archive)
@@ -403,8 +415,9 @@ def enter(
     )
     record = record.with_values(texts, SYSTEM, now())
     if changes:
-        record = dataclasses.replace(edited(record, dict(changes), acting.name, acting.role), events=())
-    record = record.with_event(TABLE[WorkflowStep.NEW].event, acting.name, reason, RecordState.OPEN)
+        record = dataclasses.replace(edited(record, dict(changes), acting.name, acting.roles), events=())
+    rule = TABLE[WorkflowStep.NEW]
+    record = record.with_event(rule.event, acting.name, reason, RecordState.OPEN, warrant=acting.warrant(rule.right))
     (saved,) = catalogue.save([record], acting.name, f"{name}: new", expected={name: None})
     return saved
 
@@ -418,11 +431,13 @@ def _free_name(archive: Archive, catalogue: Catalogue, kind: str) -> str:
 
 def cancel(archive: Archive, record_id: str, acting: Acting, reason: str = "") -> Record:
     """Give a capture up that has not begun; return its record. Raises Busy, NotFound, StepRefused."""
-    catalogue = Catalogue(archive)
+    catalogue, reason = Catalogue(archive), reason_of(reason, LONGEST_REASON)
     with stepfolders.locked(archive, record_id):
         record, blob = catalogue.read(record_id)
         must_allow(record, WorkflowStep.CANCEL, Way(), acting)
-        changed = record.with_event(TABLE[WorkflowStep.CANCEL].event, acting.name, reason, RecordState.CANCELLED)
+        rule = TABLE[WorkflowStep.CANCEL]
+        warrant = acting.warrant(rule.right)
+        changed = record.with_event(rule.event, acting.name, reason, RecordState.CANCELLED, warrant=warrant)
         texts: dict[int, str] = {FieldNumber.STATUS: str(RecordState.CANCELLED)}
         if reason:
             texts[FieldNumber.REMARKS] = "; ".join(filter(None, (record.text(FieldNumber.REMARKS), reason)))

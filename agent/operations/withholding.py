@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from agent.operations.ordering import reason_of
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access, AccessRule, key_spans, plain_key, strict
 from webarcfs.archive.catalogue.people import Acting
+from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import CaptureIndex, Span
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import from_epoch, now, parse_time
+
+#: Longest reason of a rule, and longest text for readers, in characters.
+LONGEST_RULE_TEXT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +57,19 @@ def withhold(
     """
     if not urls:
         raise UsageError("give the URLs of the pages")
-    if not reason.strip():
+    reason, public_text = reason_of(reason, LONGEST_RULE_TEXT), reason_of(public_text, LONGEST_RULE_TEXT)
+    if not reason:
         raise UsageError("give a reason; people will ask for it")
     if exact and any(url.endswith("*") for url in urls):
         raise UsageError("a URL that ends in * means many, and --exact one")
-    if public_text.strip() and answer != Access.BLOCK:
+    if public_text and answer != Access.BLOCK:
         raise UsageError("readers are told nothing of what is excluded, so that it has no public text")
     after, before = span(captured)
     until = time(lapses)
     checked = [_checked(url) for url in urls]
     added = [
         access_rules.withhold(
-            archive, url, acting.name, reason.strip(), public_text=public_text.strip(),
+            archive, url, acting.name, reason, public_text=public_text, role=acting.warrant(Right.WITHDRAW).role,
             access=Access(answer), after=after, before=before, lapses=until, exact=exact,
         )
         for url in checked

@@ -18,7 +18,7 @@ from agent.indexing import fulltext
 from agent.steps import converting, picture_check, plugin
 from agent.steps.context import Snapshot, StepContext, StepResult
 from agent.steps.picture_check import PictureCheck
-from webarcfs.archive.catalogue.record import Event, FieldNumber, Record, RecordState
+from webarcfs.archive.catalogue.record import NO_WARRANT, Event, FieldNumber, Record, RecordState, Warrant
 from webarcfs.archive.catalogue.workflow import CHECKING, LOOKED, TABLE, WorkflowStep, progress_of, with_status
 from webarcfs.archive.config.settings import Publication, ReferencePage
 from webarcfs.archive.index import links
@@ -251,8 +251,13 @@ def waiting(record: Record, publication: Publication) -> list[ReferencePage]:
     return [page for page in pages if any(line.startswith(_waits(page)) for line in lines)]
 
 
-def looked(
-    record: Record, page: ReferencePage, waiting_pages: Sequence[ReferencePage], person: str, outcome: Outcome
+def looked(  # noqa: PLR0917 # of one caller
+    record: Record,
+    page: ReferencePage,
+    waiting_pages: Sequence[ReferencePage],
+    person: str,
+    outcome: Outcome,
+    warrant: Warrant = NO_WARRANT,
 ) -> Record:
     """Return a record after a person looked at one of the pages that wait; the last look ends the check.
 
@@ -262,11 +267,12 @@ def looked(
         line for line in record.text(FieldNumber.CHECKED_PAGES).split(_BETWEEN) if not line.startswith(_waits(page))
     ]
     changed = record.with_values({FieldNumber.CHECKED_PAGES: _BETWEEN.join([*lines, outcome.told])}, person, now())
-    changed = changed.with_event(LOOKED, person, outcome.told)
+    changed = changed.with_event(LOOKED, person, outcome.told, warrant=warrant)
     if len(waiting_pages) > 1:
         return changed
     state = None if record.state is RecordState.RELEASED else RecordState.CHECKED
-    checked = changed.with_event(TABLE[WorkflowStep.CHECK].event, person, _BETWEEN.join(_faults(changed.events)), state)
+    faults = _BETWEEN.join(_faults(changed.events))
+    checked = changed.with_event(TABLE[WorkflowStep.CHECK].event, person, faults, state, warrant=warrant)
     return with_status(checked, person, now())
 
 

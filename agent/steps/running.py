@@ -34,7 +34,17 @@ from agent.steps.context import Clock, Progress, StepContext, StepResult
 from agent.steps.converting import convert
 from webarcfs import __version__
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import BY_NUMBER, OCCASION, SYSTEM, FieldNumber, Occasion, Record, RecordState
+from webarcfs.archive.catalogue.record import (
+    BY_NUMBER,
+    NO_WARRANT,
+    OCCASION,
+    SYSTEM,
+    FieldNumber,
+    Occasion,
+    Record,
+    RecordState,
+    Warrant,
+)
 from webarcfs.archive.catalogue.workflow import (
     CHECKING,
     TABLE,
@@ -91,7 +101,13 @@ def _bytes(folder: Path) -> int:
 
 
 def capture(
-    archive: Archive, record: Record, stop: threading.Event, progress: Progress, *, by: str = ""
+    archive: Archive,
+    record: Record,
+    stop: threading.Event,
+    progress: Progress,
+    *,
+    by: str = "",
+    warrant: Warrant = NO_WARRANT,
 ) -> JobOutcome | None:
     """Capture an open record for a person, or resume its job; None if that has ended.
 
@@ -107,7 +123,7 @@ def capture(
     if folder is None or not folder.is_dir():
         if record.job and (archive.reports / record.job).is_dir():
             return None  # its record is written by the next start
-        folder = _begun(archive, record, publication, settings, by or SYSTEM)
+        folder = _begun(archive, record, publication, settings, by or SYSTEM, warrant)
     outcome = crawljob.run(
         archive,
         publication,
@@ -122,7 +138,9 @@ def capture(
     return outcome
 
 
-def _begun(archive: Archive, record: Record, publication: Publication, settings: Settings, by: str) -> Path:
+def _begun(  # noqa: PLR0917 # of one caller
+    archive: Archive, record: Record, publication: Publication, settings: Settings, by: str, warrant: Warrant
+) -> Path:
     """Return the folder of the record's job, which is noted in the record; one that a killed process left is taken."""
     kind = record.publication + (OCCASION if record.id.endswith(OCCASION) else "")
     with job_folder.alone(archive, record.publication):
@@ -138,7 +156,7 @@ def _begun(archive: Archive, record: Record, publication: Publication, settings:
         job_folder.save(folder, asked)
         catalogue = Catalogue(archive)
         current, blob = catalogue.read(record.id)
-        begun = dataclasses.replace(current, job=folder.name).with_event(BEGUN, by, folder.name)
+        begun = dataclasses.replace(current, job=folder.name).with_event(BEGUN, by, folder.name, warrant=warrant)
         catalogue.save([begun], by, f"{record.id}: begun", expected={record.id: blob})
     return folder
 
@@ -264,7 +282,7 @@ def _of(archive: Archive, record: str) -> list[str]:
 def _captured(archive: Archive, asked: AskedStep, stop: threading.Event | None, progress: Progress) -> Record | None:
     record, _ = Catalogue(archive).read(asked.record)
     if record.state is RecordState.OPEN:
-        capture(archive, record, stop or threading.Event(), progress, by=asked.by)
+        capture(archive, record, stop or threading.Event(), progress, by=asked.by, warrant=asked.warrant)
         record, _ = Catalogue(archive).read(asked.record)
     stepfolders.done(archive, asked.folder)
     return record
@@ -313,7 +331,8 @@ def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> 
             if text or not BY_NUMBER[number].is_remark or current.text(number) == noted.get(BY_NUMBER[number].name)
         }
         filled = current.with_values(texts, who, now())
-        return filled.with_event(event, who, result.remark, state if current.state is record.state else None)
+        leads = state if current.state is record.state else None
+        return filled.with_event(event, who, result.remark, leads, warrant=asked.warrant)
 
     return _saved(catalogue, record, asked, changed)
 

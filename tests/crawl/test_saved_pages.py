@@ -74,7 +74,7 @@ def test_a_page_is_saved_with_what_it_needs_and_its_record_says_who_asked(archiv
     record, _ = Catalogue(archive).read(done.job)
     assert record.publication == f"saved-page.test-{public.port}"
     first = record.events[0]
-    assert (first.what, first.by, first.text) == ("asked", "Anna", f"{url} (archivist)")
+    assert (first.what, first.by, first.text, first.warrant.role) == ("asked", "Anna", url, "archivist")
     assert saving.url_saved_by(archive, done.job) == url
 
 

@@ -43,7 +43,7 @@ SCRIPTS = (
     "\u4f8b\u5b50 \u0627\u0644\u0639\u0631\u0628\u064a\u0629 \u05e2\u05d1\u05e8\u05d9\u05ea \u0937\u093f \U0001f4da "
     "<b>&amp; 100 % %(what)s {{ 7*7 }} \"'`"
 )
-BERT = Acting("Bert", Role.ARCHIVIST)
+BERT = Acting("Bert", (Role.ARCHIVIST,))
 
 
 def state(world: World, at: int) -> RecordState:

@@ -19,13 +19,29 @@ from agent.desk import forms
 from agent.desk.login import Guesses, Sessions, hashed
 from agent.desk.server import app
 from agent.desk.server.app import ROUTES, DeskRoute
+from agent.desk.theme import words
+from agent.operations import records
 from tests.desk.conftest import World
 from tests.support import desks
+from tests.support.crawls import run_command
 from tests.support.desks import PASSWORD, PEOPLE, Answer, Client
 from tests.support.waiting import until
 from webarcfs.archive.catalogue import people
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting, Person
-from webarcfs.archive.catalogue.workflow import RIGHTS, RUNS, TABLE, Right, Role, WorkflowStep
+from webarcfs.archive.catalogue.record import RecordState, Warrant
+from webarcfs.archive.catalogue.workflow import (
+    RIGHTS,
+    RUNS,
+    TABLE,
+    Decision,
+    Right,
+    Role,
+    WorkflowStep,
+    in_row,
+    roles_with,
+)
+from webarcfs.archive.model.errors import StepRefused
 from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.web.access_log import escaped
 from webarcfs.web.routing import find_route
@@ -88,8 +104,6 @@ def example(route: DeskRoute, world: World) -> str:
 
 def state_of(world: World) -> object:
     """What no refused request may change."""
-    from webarcfs.archive.catalogue.catalogue import Catalogue
-
     files = [world.archive.people, world.archive.settings, world.archive.access_rules]
     return (
         Catalogue(world.archive).state(),
@@ -139,7 +153,7 @@ def test_a_step_is_refused_to_who_lacks_its_right(world: World, step: WorkflowSt
     for name in persons_without(TABLE[step].right):
         client = world.served.client(name)
         answer = client.post(path, {"token": token_of(world, client, path, "counted"), "step": step})
-        assert answer.status == 400 and f"it needs the right to {TABLE[step].right}" in answer.words, name
+        assert answer.status == 403 and "this needs the role" in answer.words, name
     assert state_of(world) == before
 
 
@@ -206,8 +220,108 @@ def test_who_lacks_the_right_is_refused(world: World, route: DeskRoute) -> None:
                 body = f"token={token_of(world, client, route.action_of(path), 'counted')}&reason=x".encode()
             answer = client.ask(method, path, body, _KIND if body else {})
             assert answer.status == 403, (method, name)
-            assert str(right) in answer.words
+            assert words.RIGHTS[right] in answer.words, "what it is"
+            needed = in_row(roles_with(right), "or")
+            assert f"{PEOPLE[name][0]}: {PEOPLE[name][1]}." in answer.words and f"the role {needed}." in answer.words
+            holders = [full for full, role in PEOPLE.values() if right in RIGHTS[Role(role)]]
+            assert all(holder in answer.words for holder in holders), "who to ask"
+            german = client.ask(method, f"{path}?lang=de", body, _KIND if body else {}).words
+            assert "dafür braucht es die Rolle" in german and " or " not in german, german
     assert state_of(world) == before
+
+
+def _links_of(page: Answer) -> set[str]:
+    return {link.partition("#")[0] for link in page.page.xpath("//main//a/@href")}
+
+
+@pytest.mark.parametrize("key", PEOPLE)
+@pytest.mark.parametrize("route", [each for each in ROUTES if each.get], ids=lambda each: each.name)
+def test_a_page_has_the_forms_that_its_person_may_send_and_says_who_may_send_the_others(
+    world: World, route: DeskRoute, key: str
+) -> None:
+    """S-people-3. Each page for each role: no form and no link that would be refused, and a word in its place."""
+    rights = RIGHTS[Role(PEOPLE[key][1])]
+    page = world.served.client(key).get(example(route, world))
+    if route.looks is not None and route.looks not in rights:
+        assert page.status == 403 and "this needs the role" in page.words
+        return
+    if "html" not in page.headers.get("content-type", "") or route.name in ("previewed page", "preview"):
+        return
+    actions = page.page.xpath("//form[@method='post']/@action") + page.page.xpath("//button/@formaction")
+    for action in actions:
+        known = find_route(ROUTES, action.partition("?")[0])
+        assert known is not None, action
+        assert known[0].acts is None or known[0].acts in rights, (key, route.name, action)
+    for link in _links_of(page):
+        known = find_route(ROUTES, link.partition("?")[0]) if link.startswith("/") else None
+        assert known is None or known[0].looks is None or known[0].looks in rights, (key, route.name, link)
+    named = {"publications": Right.PUBLICATIONS, "publication": Right.PUBLICATIONS, "registers": Right.PUBLICATIONS,
+             "access": Right.WITHDRAW, "options": Right.OPTIONS, "snapshots": Right.CAPTURE,
+             "snapshot": Right.DESCRIBE}  # fmt: skip
+    right = named.get(route.name)
+    if right is not None and page.status == 200:
+        is_said = f"{words.RIGHTS[right]}: this needs the role {in_row(roles_with(right), 'or')}." in page.words
+        assert is_said == (right not in rights), (key, route.name)
+
+
+def test_who_waits_for_another_role_is_told_which(world: World) -> None:
+    page = world.served.client("rita").get("/snapshots?waits=yes")
+    assert "waits for the role archivist or curator" in page.words
+    assert "wartet auf die Rolle Archivar oder Kurator" in world.served.client("rita").get("/snapshots?lang=de").words
+
+
+def test_the_names_of_who_may_are_for_persons_of_the_archive_alone(world: World) -> None:
+    for route in ROUTES:
+        answer = Client(world.served.port).get(path_of(route), follow=False)
+        assert not any(name in answer.text for name, _ in PEOPLE.values()), route.name
+
+
+def test_a_history_names_the_role_that_allowed_each_act(own: World) -> None:
+    carl = own.served.client("carl")
+    path = f"/snapshot/{own.ids[1]}"
+    assert carl.submit(carl.get(path), f"{path}/release").status == 200
+    assert carl.submit(carl.get(path), f"{path}/withdraw", {"reason": "wrong \u05e2\u05e8\u05d1 <b>"}).status == 200
+    history = [" ".join(row.text_content().split()) for row in carl.get(path).page.xpath("//table//tr")]
+    assert any(row.endswith("withdrawnCarl as curatorwrong \u05e2\u05e8\u05d1 <b>") for row in history), history
+    assert "als Kurator" in carl.get(f"{path}?lang=de").words
+    log = run_command("record", "log", own.ids[1], "--archive", own.archive.root).out
+    assert re.search(r"withdrawn +Carl \(curator\): wrong", log) and re.search(r"released +Carl \(curator\)", log)
+    exported = run_command("record", "export", own.ids[1], "--format", "xml", "--archive", own.archive.root).out
+    assert '<?acting role="curator" person="carl"?>' in exported
+
+
+def test_who_checked_under_another_entry_does_not_release(own: World) -> None:
+    """One human at the desk with a password, and by a proxy with the login name, is one person."""
+    own.archive.settings.write_text(own.archive.settings.read_text().replace(
+        'release = "by-hand"', 'release = "by-hand"\ntwo_persons = true', 1))  # fmt: skip
+    twin = '[person.anna2]\nname = "anna  \u4f8b"\nroles = ["curator"]\nunix = "twin"\n'
+    own.archive.people.write_text(own.archive.people.read_text() + twin)
+    path = f"/snapshot/{own.ids[1]}"
+    record, blob = Catalogue(own.archive).read(own.ids[1])
+    checked = record.with_event("checked", "Anna \u4f8b", "", RecordState.CHECKED, warrant=Warrant("archivist", "anna"))
+    Catalogue(own.archive).save([checked], "Anna", "checked", expected={record.id: blob})
+    twin_entry = (people.load(own.archive) or {})["anna2"]
+    with pytest.raises(StepRefused, match="two_persons wants another person"):
+        acting = people.acting_person(people.load(own.archive) or {}, twin_entry)
+        records.decide(own.archive, own.ids[1], Decision.RELEASE, acting)
+    anna = own.served.client("anna")
+    page = anna.get("/snapshots?waits=yes")
+    assert "you checked it: somebody else releases it" in page.words
+    bert = own.served.client("bert")
+    assert bert.submit(bert.get(path), f"{path}/release").status == 200
+    assert Catalogue(own.archive).read(own.ids[1])[0].state is RecordState.RELEASED
+
+
+def test_the_people_page_warns_where_a_second_person_is_missing(own: World) -> None:
+    own.archive.settings.write_text(own.archive.settings.read_text().replace(
+        'release = "by-hand"', 'release = "by-hand"\ntwo_persons = true', 1))  # fmt: skip
+    adam = own.served.client("adam")
+    for key in ("bert", "carl", "rita"):
+        page = adam.submit(adam.get(f"/people?key={key}"), "/people/remove", {"was": key})
+    assert "nobody else may" in page.words, "Anna alone checks and releases"
+    page = adam.submit(adam.get("/people?key=adam"), "/people/save", {"roles": ["administrator", "curator"]})
+    assert "nobody else may" not in page.words
+    assert (people.load(own.archive) or {})["adam"].roles == (Role.ADMINISTRATOR, Role.CURATOR)
 
 
 @pytest.mark.parametrize("route", [each for each in ROUTES if each.post], ids=lambda each: each.name)
@@ -344,20 +458,22 @@ def test_a_session_is_good_at_its_own_desk_alone_and_ends_at_the_server(own: Wor
 def test_sessions_end_when_idle_and_in_any_case_after_a_day() -> None:
     now = [0.0]
     sessions = Sessions(b"k" * 32, "here", lambda: now[0])
-    _, cookie = sessions.begin(Person("anna", "Anna", Role.ARCHIVIST))
+    _, cookie = sessions.begin(Person("anna", "Anna", (Role.ARCHIVIST,)))
     for _ in range(3):
         now[0] += forms.IDLE_SECONDS / 2
         assert sessions.find(cookie) is not None
     now[0] = forms.LONGEST_SECONDS + 1.0
     assert sessions.find(cookie) is None
-    _, cookie = sessions.begin(Person("anna", "Anna", Role.ARCHIVIST))
+    _, cookie = sessions.begin(Person("anna", "Anna", (Role.ARCHIVIST,)))
     now[0] += forms.IDLE_SECONDS + 1
     assert sessions.find(cookie) is None
 
 
 def test_who_is_removed_or_gets_another_password_is_out_at_once(own: World) -> None:
     anna, adam = own.served.client("anna"), own.served.client("adam")
-    people.set_password(own.archive, "anna", hashed("another good password"), people.Acting("Adam", Role.ADMINISTRATOR))
+    people.set_password(
+        own.archive, "anna", hashed("another good password"), people.Acting("Adam", (Role.ADMINISTRATOR,))
+    )
     assert anna.get("/").status == 403
     bert = own.served.client("bert")
     done = adam.submit(adam.get("/people?key=bert"), "/people/remove", {"was": "bert"})
@@ -387,11 +503,20 @@ def test_a_proxy_tells_who_it_is_and_nobody_else(own: World) -> None:
 def test_people_are_added_and_change_their_passwords(own: World) -> None:
     adam = own.served.client("adam")
     page = adam.get("/people")
-    fields: dict[str, Any] = {"key": "dora", "name": "Dora \u0416", "role": "archivist", "password": "short"}
+    fields: dict[str, Any] = {
+        "key": "dora",
+        "name": "Dora \u0416",
+        "roles": ["archivist", "reviewer"],
+        "password": "short",
+    }
     refused = adam.submit(page, "/people/save", fields)
     assert refused.status == 400 and refused.form("/people/save")["name"] == ["Dora \u0416"]
+    assert refused.form("/people/save")["roles"] == ["archivist", "reviewer"]
+    none = adam.submit(page, "/people/save", {**fields, "roles": [], "password": "dora's long password"})
+    assert none.status in (400, 409)
     done = adam.submit(refused, "/people/save", {**fields, "password": "dora's long password"})
     assert done.status == 200 and "Dora \u0416" in done.words
+    assert people.load(own.archive)["dora"].roles == (Role.ARCHIVIST, Role.REVIEWER)  # type: ignore[index] # it is there
     dora = Client(own.served.port)
     assert dora.login("dora", "dora's long password").status == 200
     page = dora.get("/password")
@@ -403,7 +528,7 @@ def test_people_are_added_and_change_their_passwords(own: World) -> None:
     assert Client(own.served.port).login("dora", "her new password").status == 200
     late = adam.get("/people")
     own.archive.people.write_text(own.archive.people.read_text() + "# by hand\n")
-    stale = adam.submit(late, "/people/save", {"key": "emil", "role": "reviewer"})
+    stale = adam.submit(late, "/people/save", {"key": "emil", "roles": ["reviewer"]})
     assert stale.status == 409 and "emil" not in own.archive.people.read_text()
     assert stale.form("/people/save")["key"] == ["emil"]
 
@@ -503,5 +628,5 @@ def test_an_address_of_a_feed_opens_the_feed_alone_until_it_is_taken_back(own: W
     assert "taken back" in rita.submit(rita.get("/feed"), "/feed", {"word": "end"}).words
     assert reader.get(second).status == 403
     third = rita.submit(rita.get("/feed"), "/feed", {"word": "make"}).page.xpath('//input[@id="address"]/@value')[0]
-    people.set_password(own.archive, "rita", "", Acting("Adam", Role.ADMINISTRATOR))
+    people.set_password(own.archive, "rita", "", Acting("Adam", (Role.ADMINISTRATOR,)))
     assert reader.get(third.removeprefix(own.served.origin)).status == 403, "it goes with the password"

@@ -115,7 +115,7 @@ _RULES = st.builds(
 
 @given(st.lists(_RULES, max_size=5).map(lambda found: AccessRules(tuple(found))))
 def test_rules_are_read_as_they_were_written(rules: AccessRules) -> None:
-    assert parse(str(rules), "access.aclj") == rules
+    assert parse(str(rules), "access.aclj") == rules.without_reasons, "why is for staff, in a file of its own"
 
 
 @given(

@@ -97,7 +97,7 @@ def test_what_is_one_address(clock: _Clock, one: str, other: str, *, is_same: bo
 
 
 def _person(key: str) -> Person:
-    return Person(key, key, Role.ARCHIVIST)
+    return Person(key, key, (Role.ARCHIVIST,))
 
 
 def _is_open(sessions: Sessions, begun: tuple[Session, str]) -> bool:

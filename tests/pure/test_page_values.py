@@ -18,7 +18,8 @@ _ENVIRONMENT = Look().environment("en")
 #: Names that all templates of a program may read, whatever page they are for.
 _SHARED = {
     "webarcfs/room": {"language", "here", "has_search", "texts", "version", "switches", "parts"},
-    "agent/desk": {"language", "here", "texts", "version", "switches", "person", "may", "navigation", "token",
+    "agent/desk": {"language", "here", "texts", "version", "switches", "person", "may", "needs", "own_roles",
+                   "navigation", "token",
                    "said_before", "problem", "by_proxy", "words", "options", "parts", "d", "trials"},
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from webarcfs.archive.catalogue.record import (
     Record,
     RecordState,
     Value,
+    Warrant,
     is_import,
     read_record,
     step_of,
@@ -213,6 +215,52 @@ def test_no_number_of_a_field_stands_in_the_code() -> None:
         if node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, int)
     ]
     assert calls == []
+
+
+_FIRST = Record(id="20261121T030000-p", number=1, publication="p", state=RecordState.COUNTED)
+_EVENT_TEXTS = [
+    "",
+    "why",
+    "two\nlines",
+    "a <b> & c",
+    "?> <?acting role='king'?>",
+    "\u202e turned \u05e2\u05e8\u05d1",
+    "x" * 10_000,
+]
+
+
+@pytest.mark.parametrize("text", _EVENT_TEXTS, ids=range(len(_EVENT_TEXTS)))
+def test_an_event_names_the_role_that_allowed_it_and_older_programs_read_it(text: str) -> None:
+    """S-people-4."""
+    warrant = Warrant("curator", "anna")
+    record = replace(_FIRST, events=()).with_event(
+        "released", "Anna \u4f8b", text, RecordState.RELEASED, warrant=warrant
+    )
+    document = write_record(record)
+    assert read_record(document).events == record.events
+    root = etree.fromstring(document)
+    (event,) = root.iterfind("{*}event")
+    assert set(event.attrib) == {"what", "at", "by", "state"}, "what the schema of older programs allows"
+    assert (event.text or "") == text, "as older programs read it"
+    etree.XMLSchema(etree.parse(str(_XSD))).assertValid(root)
+    assert document.count(b"<?acting ") == 1
+
+
+@pytest.mark.parametrize("word", ["a?>b", 'a" x="', "a b", "", "\u4f8b"])
+def test_a_word_that_an_instruction_could_not_hold_is_left_out(word: str) -> None:
+    record = replace(_FIRST, events=()).with_event("edited", "Anna", "x", warrant=Warrant("curator", word))
+    (event,) = read_record(write_record(record)).events
+    assert event.warrant == Warrant("curator", "")
+
+
+@pytest.mark.parametrize(
+    "inner", ["<?acting?>", "<?acting role=?>", "<?other role='x'?>", "<!-- acting -->", "<?acting x y z?>"]
+)
+def test_an_instruction_of_others_costs_nothing(inner: str) -> None:
+    record = replace(_FIRST, events=()).with_event("edited", "Anna", "why")
+    document = write_record(record).replace(b">why<", f">w{inner}hy<".encode())
+    (event,) = read_record(document).events
+    assert (event.text, event.warrant) == ("why", Warrant())
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from datetime import datetime
 
 import pytest
 
-from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState
+from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState, Warrant
 from webarcfs.archive.catalogue.workflow import (
     CHECKING,
+    DEEDS,
     LOOKED,
     ORDER,
     RIGHTS,
@@ -19,10 +20,12 @@ from webarcfs.archive.catalogue.workflow import (
     Role,
     Way,
     WorkflowStep,
+    in_row,
     judged,
     next_by_itself,
     next_of_person,
     progress_of,
+    roles_with,
 )
 from webarcfs.archive.model.metadata import CET, CommitTag
 
@@ -89,7 +92,7 @@ def test_each_right_and_role(step: WorkflowStep, state: RecordState) -> None:
     needed = next(right for right, steps in _RIGHTS.items() if step in steps.split())
     without = set(Right) - {Right(needed)}
     refused = judged(step, _at(state), _BY_HAND, without, reason="why", person="anna").refused
-    assert refused == f"it needs the right to {needed}"
+    assert refused == f"to {DEEDS[Right(needed)]} one needs the role {in_row(roles_with(Right(needed)), 'or')}"
     own = judged(step, _at(state), _BY_HAND, {Right(needed)}, reason="why", person="anna")
     assert own == judged(step, _at(state), _BY_HAND, None, reason="why", person="anna")
     for role, expected in {
@@ -99,7 +102,7 @@ def test_each_right_and_role(step: WorkflowStep, state: RecordState) -> None:
         Role.CURATOR: True,
     }.items():
         verdict = judged(step, _at(state), _BY_HAND, RIGHTS[role], reason="why", person="anna")
-        assert ("right to" not in verdict.refused) == expected
+        assert ("needs the role" not in verdict.refused) == expected
 
 
 def test_a_locked_snapshot_takes_no_step() -> None:
@@ -193,6 +196,18 @@ def test_two_persons() -> None:
     assert "another person" in judged(WorkflowStep.RELEASE, checked, way, person="anna").refused
     assert judged(WorkflowStep.RELEASE, checked, way, person="bert").is_allowed
     assert judged(WorkflowStep.RELEASE, checked, _BY_HAND, person="anna").is_allowed
+    for name in ("ANNA", " Anna ", "ann\uff41"):
+        assert "another person" in judged(WorkflowStep.RELEASE, checked, way, person=name).refused, name
+    other_name = judged(WorkflowStep.RELEASE, checked, way, person="Anna Beispiel", names={"a.beispiel", "anna"})
+    assert "another person" in other_name.refused, "by the terminal she is known by another name than at the desk"
+
+
+def test_who_checked_is_known_by_each_name_also_after_another_name_was_given() -> None:
+    tag = CommitTag(datetime(2026, 11, 21, 3, tzinfo=CET), "www.example.org")
+    record = Record(id="20261121T030000-p", number=1, publication="p", state=RecordState.INDEXED,
+                    parts=(CrawlPart(tag, True),))  # fmt: skip
+    checked = record.with_event("checked", "Anna Muster", "", RecordState.CHECKED, warrant=Warrant("archivist", "anna"))
+    assert progress_of(checked).checkers == {"anna muster", "anna"}
 
 
 def test_a_failed_check_asks_for_a_reason_and_never_forbids() -> None:

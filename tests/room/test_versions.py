@@ -181,6 +181,26 @@ def test_what_is_withheld_is_not_said_to_be_missing_anywhere(room: Served) -> No
     assert "under embargo" in words(page_of(room, "/web/*/http://closed.example.org/"))
 
 
+def test_the_list_of_versions_does_not_contradict_the_page_that_is_withheld(tmp_path: Path) -> None:
+    """S-withhold-2. A page that was withheld and then went: its frame and its list of versions say the same."""
+    made = archives.make_archive(tmp_path)
+    home, gone = f"http://{DOMAIN}/", f"http://{DOMAIN}/gone"
+    for number, time in enumerate(TIMES[:3]):
+        pages: dict[str, Page | None] = {home: Page(b"h%d" % number)}
+        pages |= [{}, {gone: Page(b"<p>name")}, {gone: None}][number]
+        published(made, DOMAIN, pages, time)
+    recover(made)
+    access_rules.withhold(made, gone, "anna", "Mrs Doe complained")
+    with served(made) as room:
+        for time in AT[:3]:
+            page = room.get(f"/web/{time}/{gone}")
+            assert (page.status == 451) == (time == AT[1]), time
+            assert "Doe" not in page.text and "legal" not in page.text
+        calendar = room.get(f"/web/*/{gone}")
+        assert "This page is archived, and may not be shown." in calendar.text
+        assert "no version of it" not in calendar.text and "Doe" not in calendar.text
+
+
 def test_a_version_that_is_withheld_is_not_shown_and_not_gone(room: Served) -> None:
     page = page_of(room, f"/web/*/{PART}")
     assert flags(page) == ["changed", "changed", "not shown", "new"]

@@ -179,7 +179,7 @@ def test_the_wrong_person_takes_no_step(archive: Archive, tmp_path: Path) -> Non
         ("measure", record.id, "--kind", "x"),
     ):
         done = told(archive, "record", *words)
-        assert done.code != 0 and "does not have the right to" in done.err, done
+        assert done.code != 0 and "one needs the role" in done.err, done
     assert not list(archive.jobs.iterdir())
 
 

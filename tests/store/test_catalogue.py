@@ -247,15 +247,15 @@ def test_backup_restore_maintain(archive: Archive, tmp_path: Path) -> None:
 def test_people_decide_who_may(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """BT-role-1, BT-role-8: without people everybody may; with them, a login name that has the right."""
     monkeypatch.setenv("LOGNAME", "anna")
-    assert persons.acting(archive, Right.PEOPLE).role is None
+    assert persons.acting(archive, Right.PEOPLE).roles is None
     with pytest.raises(UsageError, match="nobody could change people"):
-        persons.save(archive, Person("rita", "Rita", Role.REVIEWER, "rita"))
+        persons.save(archive, Person("rita", "Rita", (Role.REVIEWER,), "rita"))
     assert persons.load(archive) in (None, {})
-    persons.save(archive, Person("anna", "Anna \u4f8b", Role.ADMINISTRATOR, "anna"))
-    persons.save(archive, Person("carl", "Carl", Role.ARCHIVIST, "carl"))
+    persons.save(archive, Person("anna", "Anna \u4f8b", (Role.ADMINISTRATOR,), "anna"))
+    persons.save(archive, Person("carl", "Carl", (Role.ARCHIVIST,), "carl"))
     with archive.people.open("a") as file:
         file.write("# people write comments\n")
-    persons.save(archive, Person("rita", "Rita", Role.REVIEWER, "rita"))
+    persons.save(archive, Person("rita", "Rita", (Role.REVIEWER,), "rita"))
     assert "# people write comments" in archive.people.read_text() and archive.people.stat().st_mode & 0o777 == 0o600
     assert persons.acting(archive, Right.DESCRIBE).name == "Anna \u4f8b"
     with pytest.raises(Forbidden, match="administrator"):
@@ -263,13 +263,13 @@ def test_people_decide_who_may(archive: Archive, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(UsageError):
         persons.remove(archive, "anna")
     monkeypatch.setenv("LOGNAME", "carl")
-    assert persons.acting(archive, Right.RELEASE).role is Role.ARCHIVIST
+    assert persons.acting(archive, Right.RELEASE).roles == (Role.ARCHIVIST,)
     with pytest.raises(Forbidden):
-        persons.save(archive, Person("carl", "Carl", Role.ADMINISTRATOR, "carl"))
+        persons.save(archive, Person("carl", "Carl", (Role.ADMINISTRATOR,), "carl"))
     monkeypatch.setenv("LOGNAME", "rita")
-    assert persons.acting(archive, Right.REVIEW).role is Role.REVIEWER
+    assert persons.acting(archive, Right.REVIEW).roles == (Role.REVIEWER,)
     monkeypatch.setenv("LOGNAME", "nobody-else")
-    with pytest.raises(Forbidden, match="no person with unix"):
+    with pytest.raises(Forbidden, match="no person with the login name"):
         persons.acting(archive, Right.REVIEW)
 
 
@@ -282,6 +282,12 @@ def test_people_decide_who_may(archive: Archive, monkeypatch: pytest.MonkeyPatch
         "[person.a]\nrole = 'curator'\nunix = 'x'\n[person.b]\nrole = 'curator'\nunix = 'x'\n",
         "person = 1\n",
         "[people.anna]\nrole = 'curator'\n",
+        "[person.anna]\nroles = 'curator'\n",
+        "[person.anna]\nroles = []\n",
+        "[person.anna]\nroles = ['curator', 'king']\n",
+        "[person.anna]\nroles = ['curator', 7]\n",
+        "[person.anna]\nrole = 'curator'\nroles = ['curator']\n",
+        "[person.anna]\nname = 'Anna'\n",
         "[person.anna",
     ],
 )
@@ -379,8 +385,10 @@ def test_files_are_attached_listed_given_out_and_taken_away(archive: Archive, tm
 
 def test_who_may_not_describe_may_not_attach(archive: Archive, tmp_path: Path) -> None:
     Catalogue(archive).save([_record(1)], "anna", "new")
-    persons.save(archive, Person("adam", "Adam", Role.ADMINISTRATOR, unix="somebody-else"))
-    persons.save(archive, Person("rita", "Rita", Role.REVIEWER, unix=getpass.getuser()), persons.Acting("adam", None))
+    persons.save(archive, Person("adam", "Adam", (Role.ADMINISTRATOR,), unix="somebody-else"))
+    persons.save(
+        archive, Person("rita", "Rita", (Role.REVIEWER,), unix=getpass.getuser()), persons.Acting("adam", None)
+    )
     (tmp_path / "x").write_bytes(b"x")
     for words in (("attach", "1", str(tmp_path / "x")), ("detach", "1", "x", "--reason", "y")):
         done = CliRunner().invoke(cli, ["record", *words, "--archive", str(archive.root)])

@@ -191,10 +191,10 @@ def test_a_refusal_says_why_and_changes_nothing(archive: Archive, arguments: tup
 
 def test_who_may_describe_crawls_may_change_collections(archive: Archive) -> None:
     login = pwd.getpwuid(os.geteuid()).pw_name
-    people.save(archive, Person("adam", "Adam", Role.ADMINISTRATOR, login))
+    people.save(archive, Person("adam", "Adam", (Role.ADMINISTRATOR,), login))
     assert run(archive, "add", "b", "--title", "B").exit_code == 0
-    people.save(archive, Person("eva", "Eva", Role.ADMINISTRATOR, "nobody"))
-    people.save(archive, Person("adam", "Adam", Role.REVIEWER, login))
+    people.save(archive, Person("eva", "Eva", (Role.ADMINISTRATOR,), "nobody"))
+    people.save(archive, Person("adam", "Adam", (Role.REVIEWER,), login))
     for arguments in (("add", "c", "--title", "C"), ("change", "b", "--title", "C"), ("remove", "b")):
         assert run(archive, *arguments).exit_code != 0
     assert [one.title for one in load_collections(archive).by_name.values()] == ["B"]

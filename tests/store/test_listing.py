@@ -127,7 +127,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     tell = Notification(id="evt_1", kind="crawl-failed", text=f'ä, "b"; {_LIKE_MARKUP}', at=now(), since=now())
     with NotificationStore(made) as store:
         store.queue([tell], ("mail",), now())
-    people.save(made, Person("anna", "Anna Ä", Role.ADMINISTRATOR, "anna"))
+    people.save(made, Person("anna", "Anna Ä", (Role.ADMINISTRATOR,), "anna"))
     (made.jobs / "20300101T000000-q").mkdir()
     report = made.reports / _JOB
     report.mkdir()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import json
 import re
 import tempfile
 from datetime import datetime, timedelta
@@ -13,7 +15,9 @@ import pytest
 
 from agent.indexing import fulltext
 from agent.indexing.recovery import recover
-from agent.operations import withholding
+from agent.maintenance.backups import backup, restore
+from agent.maintenance.verification import verify
+from agent.operations import records, withholding
 from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.readercommand import webarc
@@ -22,6 +26,8 @@ from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
+from webarcfs.archive.catalogue.workflow import Decision
+from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import CET
@@ -164,12 +170,153 @@ def test_the_reason_is_for_staff_and_the_public_text_for_readers(tmp_path: Path)
         said = ("--reason", "Mrs Doe complained", "--public-text", "By law.", "--archive", archive.root)
         assert run_command("withhold", f"{_HOME}a", *said).code == 0
         assert "Doe" not in room.get(path).text and "By law." in room.get(path).text
+    assert "Doe" not in archive.access_rules.read_text()
     listed = run_command("withhold", "--list", "--archive", archive.root).out
     assert listed.count("Mrs Doe complained") == 2 and listed.count("By law.") == 1
-    upgraded = run_command("upgrade", "--archive", archive.root)
-    assert upgraded.code == 0 and "the reasons of 1 rules" in upgraded.out
     wrong = run_command("withhold", f"{_HOME}a", "--answer", "exclude", *said)
     assert wrong.code == 1 and "public text" in wrong.err
+
+
+_OLD = """# rules of the office
+org,example)/a - {"access": "block", "reason": "Mrs Doe complained", "url": "http://example.org/a*"}
+org,example)/b### - {"access": "block", "id": "1f2e3d4c", "reason": "court", "by": "anna"}
+org,www,example)/b### - {"access": "block", "id": "1f2e3d4c", "reason": "court", "by": "anna"}
+
+org,example)/c - {"access": "exclude"}
+"""
+
+
+def _file_of_reasons(archive: Archive) -> dict[str, dict[str, str]]:
+    content = json.loads(archive.access_reasons.read_text())
+    assert content.keys() == {"version", "reasons"} and archive.access_reasons.stat().st_mode & 0o777 == 0o600
+    return content["reasons"]
+
+
+def test_reasons_leave_the_file_that_programs_for_readers_read(tmp_path: Path) -> None:
+    """S-withhold-1. `upgrade` moves the reasons of older programs, says how many, and keeps what people wrote."""
+    archive = _archive(tmp_path, f"{_HOME}a")
+    archive.access_rules.write_text(_OLD)
+    before = access_rules.load_for_staff(archive)
+    assert not any(rule.reason for rule in access_rules.load(archive).rules)
+    upgraded = run_command("upgrade", "--archive", archive.root)
+    assert upgraded.code == 0 and "the reasons of 3 rules are for staff alone now" in upgraded.out, upgraded.err
+    text = archive.access_rules.read_text()
+    assert "Doe" not in text and "court" not in text and "public_text" not in text
+    assert text.startswith("# rules of the office\n") and text.endswith('\n\norg,example)/c - {"access": "exclude"}\n')
+    assert access_rules.load_for_staff(archive) == before
+    assert sorted(about["reason"] for about in _file_of_reasons(archive).values()) == ["Mrs Doe complained", "court"]
+    again = run_command("upgrade", "--archive", archive.root)
+    assert again.code == 0 and "reasons of" not in again.out, "once"
+    listed = run_command("withhold", "--list", "--archive", archive.root).out
+    assert listed.count("Mrs Doe complained") == 1 and listed.count("court") == 2
+    assert list(verify(archive)) == []
+
+
+def test_a_change_moves_the_reasons_of_older_programs_as_well(tmp_path: Path) -> None:
+    archive = _archive(tmp_path, f"{_HOME}a")
+    archive.access_rules.write_text(_OLD)
+    done = run_command("withhold", f"{_HOME}z", "--reason", "new", "--exact", "--archive", archive.root)
+    assert done.code == 0 and "the reasons of 3 rules are for staff alone now" in done.err
+    assert "Doe" not in archive.access_rules.read_text()
+    assert {about["reason"] for about in _file_of_reasons(archive).values()} == {"Mrs Doe complained", "court", "new"}
+    assert run_command("withhold", "--lift", "1f2e3d4c", "--archive", archive.root).code == 0
+    assert {about["reason"] for about in _file_of_reasons(archive).values()} == {"Mrs Doe complained", "new"}
+    history = Catalogue(archive)
+    assert history.file("access-reasons.json") == archive.access_reasons.read_bytes(), "a copy in the catalogue"
+
+
+def test_reasons_come_back_from_a_backup_and_verify_misses_them(tmp_path: Path) -> None:
+    """S-withhold-3."""
+    archive = _archive(tmp_path, f"{_HOME}a")
+    (withheld,) = withholding.withhold(archive, [f"{_HOME}a"], _ANNA, reason="Mrs Doe complained")
+    assert backup(archive, tmp_path / "backup").failed == ()
+    restore(tmp_path / "backup", tmp_path / "again")
+    again = directory.open_archive(tmp_path / "again")
+    assert _file_of_reasons(again) == {withheld.id: {"reason": "Mrs Doe complained", "role": ""}}
+    assert list(verify(again)) == []
+    again.access_reasons.unlink()
+    (line,) = [line for line in verify(again) if line.startswith("access-reasons.json")]
+    assert "it is missing" in line and withheld.id in line and "catalogue.git has its last state" in line
+    assert "Doe" not in line
+    again.access_reasons.write_text('{"version": 1, "reasons": {}}')
+    assert any("it lacks reasons" in line for line in verify(again))
+    again.access_reasons.write_text("{")
+    assert any("no reasons of rules" in line for line in verify(again))
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"[]", b"\xff", b'{"version": 2, "reasons": {}}', b'{"version": 1, "reasons": []}']
+)
+def test_reasons_that_cannot_be_read_change_nothing_for_readers(tmp_path: Path, content: bytes) -> None:
+    """S-withhold-3."""
+    archive = _archive(tmp_path, f"{_HOME}a")
+    (withheld,) = withholding.withhold(archive, [f"{_HOME}a"], _ANNA, reason="Mrs Doe complained")
+    archive.access_reasons.write_bytes(content)
+    rules = archive.access_rules.read_bytes()
+    with served(archive) as room:
+        assert room.get(f"/web/{digits(_WHEN)}/{_HOME}a").status == 451
+        assert room.get(f"/web/{digits(_WHEN)}/{_HOME}other.html").status == 200
+    listed = run_command("withhold", "--list", "--archive", archive.root)
+    assert listed.code == 0 and withheld.id in listed.out and "the reasons cannot be read" in listed.err
+    refused = run_command("withhold", f"{_HOME}b", "--reason", "x", "--archive", archive.root)
+    assert refused.code != 0 and "access-reasons.json" in refused.err
+    assert (archive.access_rules.read_bytes(), archive.access_reasons.read_bytes()) == (rules, content), (
+        "nothing is lost"
+    )
+
+
+_REASONS = ["\u05e2\u05e8\u05d1 <b> & 'x'", "\u4f8b" * 1_000, 'a "quoted" \\ one', "two\n lines\tand tabs", "{} - null"]
+
+
+@pytest.mark.parametrize("reason", _REASONS, ids=range(len(_REASONS)))
+def test_reasons_in_every_script_come_back_as_a_line(tmp_path: Path, reason: str) -> None:
+    """S-withhold-4."""
+    archive = _archive(tmp_path, f"{_HOME}a")
+    withholding.withhold(archive, [f"{_HOME}a"], _ANNA, reason=reason, public_text=reason)
+    assert {rule.reason for rule in access_rules.load_for_staff(archive).rules} == {" ".join(reason.split())}
+    assert {rule.public_text for rule in access_rules.load(archive).rules} == {" ".join(reason.split())}
+
+
+@pytest.mark.parametrize("reason", ["x" * 10_240, "a\0b", "a\x1bb", "a\udcffb"])
+def test_a_hostile_reason_is_a_clear_error_and_writes_nothing(tmp_path: Path, reason: str) -> None:
+    """S-withhold-4."""
+    archive = _archive(tmp_path, f"{_HOME}a")
+    for texts in ({"reason": reason}, {"reason": "court", "public_text": reason}):
+        with pytest.raises(UsageError, match="a reason "):
+            withholding.withhold(archive, [f"{_HOME}a"], _ANNA, **texts)
+    name = f"{_WHEN:%Y%m%dT%H%M%S}-p"
+    before = Catalogue(archive).read(name)[1]
+    with pytest.raises(UsageError, match="a reason "):
+        records.decide(archive, name, Decision.WITHDRAW, _ANNA, reason)
+    assert not archive.access_rules.exists() and not archive.access_reasons.exists()
+    assert Catalogue(archive).read(name)[1] == before
+
+
+@pytest.mark.parametrize("point", range(4))
+def test_a_kill_while_reasons_move_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: int) -> None:
+    """At each place where a file is replaced: the process ends before the next one."""
+    archive = _archive(tmp_path, f"{_HOME}a")
+    archive.access_rules.write_text(_OLD)
+    before = {(rule.key, rule.reason) for rule in access_rules.load_for_staff(archive).rules}
+    replaced = settings_files.replace_file
+    calls = 0
+
+    def until(*arguments: object, **more: object) -> None:
+        nonlocal calls
+        if calls == point:
+            raise KeyboardInterrupt
+        calls += 1
+        replaced(*arguments, **more)  # type: ignore[arg-type] # as they came
+
+    monkeypatch.setattr(settings_files, "replace_file", until)
+    with contextlib.suppress(KeyboardInterrupt):
+        access_rules.withhold(archive, f"{_HOME}z", "anna", "new", exact=True)
+    monkeypatch.undo()
+    after = {(rule.key, rule.reason) for rule in access_rules.load_for_staff(archive).rules}
+    assert after in (before, before | {(access_rules.rule_key(f"{_HOME}z", exact=True), "new")})
+    assert access_rules.move_reasons(archive, "anna") in (0, 3)
+    assert {(rule.key, rule.reason) for rule in access_rules.load_for_staff(archive).rules} == after
+    assert "Doe" not in archive.access_rules.read_text()
 
 
 @pytest.mark.parametrize("access", [Access.BLOCK, Access.EXCLUDE])

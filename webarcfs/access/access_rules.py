@@ -6,7 +6,8 @@ alone; any other for all URLs that begin with it. Lines are in any order. Of the
 key decides; of these one for the reader's name, then the strictest. `www.` and the case of letters make no difference.
 
 The file is read by every gate, and written by `webarc-agent withhold` and people's editors. A file with faults closes
-all that it would decide about: SettingsError, until it is mended. Changes hold as soon as the next decision.
+all that it would decide about: SettingsError, until it is mended. Changes hold as soon as the next decision. Why a rule
+was made stands in a file of its own, for staff (`access_reasons`); `load` leaves it out, `load_for_staff` has it.
 
 The rules of records and snapshots:
 
@@ -23,14 +24,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, StrEnum
 
+from webarcfs.access.access_reasons import AccessReason, load_reasons, replace_reasons, text_of_reasons
 from webarcfs.archive.catalogue.catalogue import Catalogue, release_of
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import settings_files
@@ -40,6 +43,8 @@ from webarcfs.archive.model.errors import SettingsError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now, parse_time
 from webarcfs.archive.model.urls import canonical, surt
 from webarcfs.archive.system import locks
+
+_log = logging.getLogger(__name__)
 
 # == visibility, pure =================================================================================================
 
@@ -221,8 +226,8 @@ class Access(StrEnum):
 class AccessRule:
     """A rule. It holds for captures from `after` until `before`, for the reader `user` (empty: all), until it lapses.
 
-    `url` is the URL as it was given; `id`, `reason`, `by` and `at` are for staff. Readers of a page that is blocked are
-    shown `public_text`, and nothing else of the rule.
+    `url` is the URL as it was given; `id`, `reason`, `role`, `by` and `at` are for staff. Readers of a page that is
+    blocked are shown `public_text`, and nothing else of the rule. `role` allowed who made the rule to do so.
     """
 
     key: str
@@ -237,6 +242,7 @@ class AccessRule:
     public_text: str = ""
     by: str = ""
     at: str = ""
+    role: str = ""
 
     @property
     def prefix(self) -> str:
@@ -317,9 +323,10 @@ class AccessRules:
             if place >= 0 and self._prefixes[place] == prefix:
                 yield from (rule for rule in self.rules if rule.prefix == prefix)
 
-    def count_without_public_text(self) -> int:
-        """Return how many rules block pages for a reason that readers may not know."""
-        return sum(1 for rule in self.rules if rule.access is Access.BLOCK and rule.reason and not rule.public_text)
+    @property
+    def without_reasons(self) -> AccessRules:
+        """The rules as what serves readers may know them."""
+        return AccessRules(tuple(replace(rule, reason="", role="") for rule in self.rules))
 
     def __str__(self) -> str:
         """Return the content of the file."""
@@ -412,7 +419,7 @@ def _time(text: str) -> datetime | None:
 def _line(rule: AccessRule) -> str:
     times = {"after": rule.after, "before": rule.before, "lapses": rule.lapses}
     fields: dict[str, str] = {"access": str(rule.access)}
-    fields |= {name: value for name in _TEXTS if (value := getattr(rule, name))}
+    fields |= {name: value for name in _TEXTS if name != "reason" and (value := getattr(rule, name))}
     fields |= {name: format_time(time) for name, time in times.items() if time is not None}
     return f"{rule.key} - {json.dumps(fields, ensure_ascii=False)}"
 
@@ -464,14 +471,76 @@ class AccessFile:
 
 
 def load(archive: Archive) -> AccessRules:
-    """Return the rules of an archive; none without the file. Raises SettingsError for faults, OSError."""
+    """Return the rules of an archive, without reasons; none without the file.
+
+    Raises SettingsError for faults, OSError.
+    """
+    return parse(_text_of(archive), str(archive.access_rules)).without_reasons
+
+
+def load_for_staff(archive: Archive) -> AccessRules:
+    """Return the rules of an archive with their reasons, wherever these stand. Raises as `load`, also for reasons."""
+    return _with_reasons(parse(_text_of(archive), str(archive.access_rules)), load_reasons(archive))
+
+
+def _text_of(archive: Archive) -> str:
     try:
-        text = archive.access_rules.read_text("utf-8-sig")
+        return archive.access_rules.read_text("utf-8-sig")
     except FileNotFoundError:
-        return AccessRules()
+        return ""
     except UnicodeDecodeError as error:
         raise SettingsError(str(archive.access_rules), [f"not UTF-8 at byte {error.start}"]) from None
-    return parse(text, str(archive.access_rules))
+
+
+def _with_reasons(rules: AccessRules, reasons: Mapping[str, AccessReason]) -> AccessRules:
+    """Return rules with their reasons, each with an id if it has a reason: a reason is found by it."""
+    return AccessRules(tuple(_with_reason(rule, reasons) for rule in rules.rules))
+
+
+def _with_reason(rule: AccessRule, reasons: Mapping[str, AccessReason]) -> AccessRule:
+    if rule.reason:  # of a program of before, or typed by hand
+        digest = hashlib.sha256(f"{rule.key} {rule.access} {rule.user} {rule.reason}".encode("utf-8", "replace"))
+        return replace(rule, id=rule.id or digest.hexdigest()[:8])
+    about = reasons.get(rule.id)
+    return rule if about is None or not rule.id else replace(rule, reason=about.reason, role=about.role)
+
+
+def _reasons_of(rules: AccessRules) -> dict[str, AccessReason]:
+    """Return the reasons of rules by id; of different ones under one id, all in a row."""
+    texts: dict[str, dict[str, str]] = {}
+    for rule in rules.rules:
+        if rule.reason:
+            texts.setdefault(rule.id, {})[rule.reason] = rule.role
+    return {name: AccessReason("; ".join(about), next(iter(about.values()))) for name, about in texts.items()}
+
+
+def move_reasons(archive: Archive, person: str) -> int:
+    """Take the reasons out of access.aclj, where programs of before wrote them; return of how many rules.
+
+    What else people wrote there stays, line by line. Raises SettingsError for a file with faults, OSError.
+    """
+    with locks.exclusive(archive.settings_lock):
+        text, source = _text_of(archive), str(archive.access_rules)
+        count = sum(1 for rule in parse(text, source).rules if rule.reason)
+        if count:
+            known = load_reasons(archive)
+            kept = _with_reasons(parse(text, source), known)
+            lines = [_without_reason(line) for line in text.split("\n")]
+            content = "\n".join(lines).encode()
+            _write(archive, content, _reasons_of(kept), known, person, f"{count} reasons are for staff alone")
+    return count
+
+
+def _without_reason(line: str) -> str:
+    """Return a line of the file without a reason; with an id, by which the reason is found."""
+    if not line.strip() or line.startswith("#") or not (rule := _rule(line)).reason:
+        return line
+    return _line(_with_reason(rule, {}))
+
+
+def rules_without_reason(archive: Archive) -> list[AccessRule]:
+    """Return the rules of programs whose reason is nowhere: the file of reasons is missing, or lacks it."""
+    return [rule for rule in load_for_staff(archive).rules if rule.id and rule.by and not rule.reason]
 
 
 def withhold(
@@ -486,12 +555,13 @@ def withhold(
     lapses: datetime | None = None,
     user: str = "",
     public_text: str = "",
+    role: str = "",
     exact: bool = False,
 ) -> tuple[AccessRule, ...]:
     """Add a rule for each spelling of a URL, or one for all URLs that begin with it where it ends in `*`.
 
-    `exact`: for this spelling alone. `reason` is for staff, `public_text` for readers. Return the rules, which share an
-    id. Raises UrlRefused, SettingsError for a file with faults, OSError.
+    `exact`: for this spelling alone. `reason` is for staff, `public_text` for readers; `role` allows `person` to do so.
+    Return the rules, which share an id. Raises UrlRefused, SettingsError for a file with faults, OSError.
     """
     many = url.endswith("*")
     urls = (url,) if many or exact else (url, *spellings(url)[1:])
@@ -501,7 +571,7 @@ def withhold(
     rules = tuple(
         AccessRule(
             key=key, access=access, user=user, after=after, before=before, lapses=lapses,
-            url=spelling, id=name, reason=reason, public_text=public_text, by=person, at=at,
+            url=spelling, id=name, reason=reason, public_text=public_text, by=person, at=at, role=role,
         )
         for key, spelling in zip(keys, urls, strict=True)
     )  # fmt: skip
@@ -522,8 +592,30 @@ def lift(archive: Archive, rule_id: str, person: str) -> tuple[AccessRule, ...]:
 
 
 def _change(archive: Archive, change: Callable[[AccessRules], AccessRules], person: str, message: str) -> None:
-    """Write the file, and keep a copy in the catalogue."""
+    """Write the rules and their reasons, and keep copies in the catalogue."""
     with locks.exclusive(archive.settings_lock):
-        content = str(change(load(archive))).encode()
-        settings_files.replace_file(archive.access_rules, content)
-        Catalogue(archive).save([], person, message, files={archive.access_rules.name: content})
+        known = load_reasons(archive)
+        before = parse(_text_of(archive), str(archive.access_rules))
+        if count := sum(1 for rule in before.rules if rule.reason):
+            names = archive.access_rules.name, archive.access_reasons.name
+            _log.warning("%s: the reasons of %s rules are for staff alone now, in %s", names[0], count, names[1])
+        rules = change(_with_reasons(before, known))
+        _write(archive, str(rules).encode(), _reasons_of(rules), known, person, message)
+
+
+def _write(  # noqa: PLR0917 # of two callers
+    archive: Archive,
+    content: bytes,
+    reasons: Mapping[str, AccessReason],
+    known: Mapping[str, AccessReason],
+    person: str,
+    message: str,
+) -> None:
+    """Write both files. A process that is killed in between leaves a reason too much, and never one too few."""
+    if {**known, **reasons} != known:
+        replace_reasons(archive, {**known, **reasons})
+    settings_files.replace_file(archive.access_rules, content)
+    if archive.access_reasons.exists() and dict(reasons) != {**known, **reasons}:
+        replace_reasons(archive, reasons)
+    files = {archive.access_rules.name: content, archive.access_reasons.name: text_of_reasons(reasons)}
+    Catalogue(archive).save([], person, message, files=files)

@@ -20,11 +20,15 @@ from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access, AccessRule
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Person
-from webarcfs.archive.catalogue.workflow import RIGHTS, Role
+from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
 from webarcfs.archive.model.errors import Busy, SettingsError, UsageError
 from webarcfs.archive.model.metadata import format_time
 
 # == people ===========================================================================================================
+
+
+#: The rights that the desk names; no page needs the others.
+_SHOWN = tuple(right for right in Right if right is not Right.ADD)
 
 
 def show_people(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -33,7 +37,7 @@ def show_people(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     known = visit.desk.persons.all()
     chosen = visit.form.one("was") if visit.is_typed else visit.parameter("key")
     person = known.get(chosen)
-    roles = tuple((str(role), text(words.ROLES[role])) for role in Role)
+    own_roles = person.roles if person is not None else ()
     fields = (
         FormField(name="key", label=text(words.msgid("Short name")), value=visit.typed("key", chosen),
                   kind="told" if person is not None else "text",
@@ -41,9 +45,6 @@ def show_people(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         FormField(name="name", label=text(words.msgid("Name")),
                   value=visit.typed("name", person.name if person else ""),
                   help=text(words.msgid("As records tell who did something."))),
-        FormField(name="role", label=text(words.msgid("Role")),
-                  value=visit.typed("role", str(person.role) if person else ""), kind="choice", choices=roles,
-                  help=text(words.msgid("What it may do; each person has one."))),
         FormField(name="unix", label=text(words.msgid("Login name on this machine")),
                   value=visit.typed("unix", person.unix if person else ""),
                   help=text(words.msgid("For commands, and where a proxy tells who it is."))),
@@ -56,7 +57,8 @@ def show_people(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         fields=fields,
         chosen=person.key if person is not None else "",
         state=str(visit.desk.persons.state()),
-        rights_of={role: sorted(RIGHTS[role]) for role in Role},
+        ticked=set(visit.form.all("roles")) if visit.is_typed else set(own_roles),
+        rights_of={role: [right for right in _SHOWN if right in RIGHTS[role]] for role in Role},
     )
 
 
@@ -68,14 +70,27 @@ def save(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     known = visit.desk.persons.all()
     if not form.one("was") and key in known:
         raise UsageError(visit.desk.said(words.msgid("There is a person of that short name."), visit.language))
-    if form.one("role") not in set(Role):
+    roles = tuple(role for role in Role if role in form.all("roles"))
+    if not roles:
         raise UsageError(visit.desk.said(words.msgid("Choose a role."), visit.language))
     password_hash = login.hashed(form.raw("password")) if form.raw("password") else ""
-    person = Person(key, form.one("name") or key, Role(form.one("role")), form.one("unix"), password_hash)
+    person = Person(key, form.one("name") or key, roles, form.one("unix"), password_hash)
     people.save(visit.desk.archive, person, visit.acting)
     if password_hash:
         visit.desk.sessions.end_of(key)
+    _say_who_lacks(visit)
     return visit.led("/people", words.msgid("The person was saved."))
+
+
+def _say_who_lacks(visit: DeskVisit) -> None:
+    """Say with the next page what nobody can do where a second person has to release what the first one checked."""
+    known = people.load(visit.desk.archive) or {}
+    if people.wants_two(visit.desk.settings()) and people.lacks_second(known.values()):
+        text = words.msgid(
+            "A publication wants two persons: whoever checks a crawl cannot release it, and nobody else may. "
+            "Such a crawl waits until a second person may check or release."
+        )
+        visit.desk.sessions.say(visit.session, "fault", text)
 
 
 def remove(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -84,6 +99,7 @@ def remove(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     key = visit.form.one("was")
     people.remove(visit.desk.archive, key, visit.acting)
     visit.desk.sessions.end_of(key)
+    _say_who_lacks(visit)
     return visit.led("/people", words.msgid("The person was removed."))
 
 
@@ -137,12 +153,17 @@ def language(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the rules, and the form of a new one."""
     text = visit.desk.look_up(visit.language)
-    fault = ""
+    fault = fault_of_reasons = ""
     rules: tuple[AccessRule, ...] = ()
     try:
         rules = access_rules.load(visit.desk.archive).rules
     except SettingsError as error:
         fault = str(error)
+    else:
+        try:
+            rules = access_rules.load_for_staff(visit.desk.archive).rules
+        except SettingsError as error:
+            fault_of_reasons = str(error)
     answers = (
         (str(Access.BLOCK), text(words.msgid("that it is withheld"))),
         (str(Access.EXCLUDE), text(words.msgid("nothing, as if it were not there"))),
@@ -152,7 +173,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                   kind="area", help=text(words.msgid(
                       "One a line, withheld in all spellings; with * at its end, all addresses that begin so."))),
         FormField(name="reason", label=text(words.msgid("Reason")), value=visit.typed("reason", ""),
-                  help=text(words.msgid("Kept with the rule, for staff alone."))),
+                  help=text(words.msgid("Why, and who asked for it. For staff alone: no reader sees it."))),
         FormField(name="public_text", label=text(words.msgid("Text for readers")), value=visit.typed("public_text", ""),
                   help=text(words.msgid("Told to readers where a page is said to be withheld; empty: nothing more."))),
         FormField(name="answer", label=text(words.msgid("Readers are told")), value=visit.typed("answer", "block"),
@@ -169,7 +190,9 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         if publication.closed_for is not None
     ]
     rows = list(map(_row, reversed(_by_id(rules))))
-    return visit.page("access.html", rules=rows, closed=closed, fields=fields, fault=fault)
+    return visit.page(
+        "access.html", rules=rows, closed=closed, fields=fields, fault=fault, fault_of_reasons=fault_of_reasons
+    )
 
 
 def _by_id(rules: Iterable[AccessRule]) -> list[list[AccessRule]]:

@@ -36,14 +36,14 @@ def sets_of(visit: DeskVisit, record: Record, groups: Iterable[tuple[str, tuple[
 
     After a conflict, what the archive has by now is beside what was typed.
     """
-    role = visit.person.role
+    roles = visit.person.roles
     is_conflict = visit.problem is not None and visit.problem.status == 409
     field_sets = [FieldSet(words.ABOUT, tuple(_about(visit, record, is_conflict=is_conflict)))]
     for number, members in groups:
         shown = []
         for field in members:
             value = record.text(field.number)
-            if may_edit(field, role, is_fetched=bool(record.parts)):
+            if may_edit(field, roles, is_fetched=bool(record.parts)):
                 typed = visit.typed(field.name, value)
                 shown.append(of_field(visit, field, typed, now=value if is_conflict and typed != value else None))
             elif value:

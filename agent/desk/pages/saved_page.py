@@ -7,6 +7,7 @@ shows the job while it is open, and what came of it from its report.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -24,6 +25,7 @@ from agent.operations.saving import AskedPage, SaveState, UrlRefusal
 from agent.service import agent_status
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config.settings import Fetcher
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.web import language as languages
@@ -101,7 +103,8 @@ def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         return _refused(visit, path_params, url)
     description = saving.description_of(form.raw("description"))
     fetcher = saving.must_be_known(form.one("fetcher")) if _has_browser(visit) else ""
-    page = SavedPage(url=url, by=visit.acting.name, role=str(visit.acting.role or ""), description=description)
+    warrant = asdict(visit.acting.warrant(Right.CAPTURE))
+    page = SavedPage(url=url, by=visit.acting.name, description=description, **warrant)
     definition = saving.define(settings, page, fetcher="" if fetcher == settings.crawl.fetcher else fetcher)
     if saving.is_kept_out(definition):
         return _refused(visit, path_params, UrlRefusal.PRIVATE)

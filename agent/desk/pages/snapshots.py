@@ -37,6 +37,7 @@ from agent.crawl.job_folder import step_folder
 from agent.desk import forms
 from agent.desk.pages import fields, jobs
 from agent.desk.theme import words
+from agent.desk.theme.who_may import refusal, waits_for
 from agent.desk.views import Button, FormField, SnapshotLine, Work
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import patching, records
@@ -76,7 +77,7 @@ from webarcfs.archive.catalogue.workflow import (
 )
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
-from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError, WebarcError
+from webarcfs.archive.model.errors import Busy, Damaged, Forbidden, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, format_time, now, parse_time
 from webarcfs.archive.system import clocks, files
 from webarcfs.archive.system.files import size_of
@@ -199,11 +200,14 @@ def _is_asked(visit: DeskVisit, record_id: str, step: WorkflowStep) -> bool:
 
 def _judged(visit: DeskVisit, row: RecordRow, step: WorkflowStep, way: Way) -> tuple[Button | None, str]:
     if not visit.may(TABLE[step].right):
-        return None, words.msgid("waits for somebody with the right to continue")
+        return None, waits_for(visit, TABLE[step].right)
     if step is WorkflowStep.CHECK and row.progress.looks_wanted:
         return None, words.msgid("waits for a look at its reference pages")
-    verdict = judged(step, row.progress, way, visit.rights, person=visit.person.name)
+    acting = visit.acting
+    verdict = judged(step, row.progress, way, visit.rights, person=acting.name, names=acting.names)
     if not verdict.is_allowed:
+        if step is WorkflowStep.RELEASE and way.two_persons and not row.progress.checkers.isdisjoint(acting.names):
+            return None, words.msgid("you checked it: somebody else releases it")
         wants = words.msgid("a check found something: its page has what to do")
         return None, wants if step is WorkflowStep.RELEASE else ""
     return button_of(row.id, row.state, step, is_main=True), ""
@@ -578,7 +582,7 @@ def to_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 def _common_fields(visit: DeskVisit) -> tuple[FormField, ...]:
     """Return the fields that the person may change in any snapshot."""
-    wanted = [field for field in FIELDS if not field.repeats and may_edit(field, visit.person.role, is_fetched=True)]
+    wanted = [field for field in FIELDS if not field.repeats and may_edit(field, visit.person.roles, is_fetched=True)]
     first = [field for field in wanted if field.kind is FieldPurpose.AVA]
     return tuple(
         fields.of_field(visit, field, visit.typed(field.name, ""))
@@ -842,6 +846,7 @@ def _buttons(visit: DeskVisit, record: Record, at: Progress, way: Way, line: Sna
         yield line.next
     if (button := patch_button(visit, record)) is not None:
         yield button
+    names = visit.acting.names
     wanted = (
         *RUNS,
         WorkflowStep.RELEASE,
@@ -856,7 +861,9 @@ def _buttons(visit: DeskVisit, record: Record, at: Progress, way: Way, line: Sna
         if line.next is not None and line.next.text == words.STEPS[step]:
             continue
         for again in (False, True) if step in ORDER else (False,):
-            verdict = judged(step, at, way, visit.rights, person=visit.person.name, reason="some", again=again)
+            verdict = judged(
+                step, at, way, visit.rights, person=visit.person.name, names=names, reason="some", again=again
+            )
             is_way = step not in ORDER or step in way.set_up or again
             is_backup = step is not WorkflowStep.BACKUP or way.backs_up
             if verdict.is_allowed and is_way and is_backup and not _snapshot_is_asked(visit, record, step):
@@ -1005,6 +1012,8 @@ def step(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     word = visit.form.one("step")
     if word not in {str(step) for step in RUNS}:
         raise UsageError(f"there is no step {word!r}")
+    if not visit.may(right := TABLE[WorkflowStep(word)].right):
+        raise Forbidden(refusal(visit, right))
     record = _record_as_seen(visit, path_params["record"])
     records.ask(visit.desk.archive, record.id, WorkflowStep(word), visit.acting, again=visit.form.one("again") == "yes")
     return _asked_for(visit, record)

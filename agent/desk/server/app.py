@@ -53,6 +53,7 @@ from agent.desk.forms import SentForm
 from agent.desk.login import Session
 from agent.desk.pages import access, jobs, preview, registers, saved_page, settings_pages, snapshots, today
 from agent.desk.theme.desk_rendering import DeskLook, Saying
+from agent.desk.theme.who_may import refusal
 from agent.desk.theme.words import msgid
 from agent.desk.visit import NO_STORE, Desk, DeskVisit, Problem
 from agent.operations.records import catalogue_of
@@ -439,7 +440,7 @@ class DeskApp:
         if handler is None:
             return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, msgid("This cannot be asked here"))
         if right is not None and not visit.may(right):
-            text = f"{visit.person.name}: {visit.person.role}, {right}"
+            text = refusal(visit, right)
             return self._message(visit.request, HTTPStatus.FORBIDDEN, _HEADINGS[HTTPStatus.FORBIDDEN], text, visit)
         return self._acted(route, handler, visit) if is_post else handler(visit, visit.request.path_params)
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from agent.desk.forms import TOKEN
 from agent.desk.theme import words
+from agent.desk.theme.who_may import role_names, who_may
 from agent.desk.visit import DeskVisit
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config.directory import Archive
@@ -56,6 +57,8 @@ class DeskLook:
         shared = {
             "person": None if visit is None else visit.person,
             "may": (lambda _: False) if visit is None else (lambda right: visit.may(Right(right))),
+            "needs": (lambda _: "") if visit is None else (lambda right: who_may(visit, Right(right))),
+            "own_roles": "" if visit is None else role_names(visit, visit.person.roles),
             "token": token,
             "said_before": saying.said,
             "problem": None if visit is None else visit.problem,

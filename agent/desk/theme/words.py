@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from webarcfs.archive.catalogue.record import Field, FieldNumber, RecordState
-from webarcfs.archive.catalogue.workflow import WorkflowStep
+from webarcfs.archive.catalogue.workflow import Right, WorkflowStep
 from webarcfs.web import language
 
 # == words, pure ======================================================================================================
@@ -65,6 +65,19 @@ ROLES: dict[str, str] = {
     "archivist": msgid("archivist"), "administrator": msgid("administrator"), "reviewer": msgid("reviewer"),
     "curator": msgid("curator"),
 }  # fmt: skip
+#: Right → what it is for.
+RIGHTS: dict[str, str] = {
+    Right.CAPTURE: msgid("Start and control crawls"),
+    Right.PROCESS: msgid("Process crawls"),
+    Right.DESCRIBE: msgid("Describe crawls"),
+    Right.REVIEW: msgid("Check and reject crawls"),
+    Right.RELEASE: msgid("Release crawls"),
+    Right.WITHDRAW: msgid("Withdraw crawls and withhold pages"),
+    Right.PUBLICATIONS: msgid("Change publications and registers"),
+    Right.OPTIONS: msgid("Change options"),
+    Right.PEOPLE: msgid("Change people"),
+    Right.ADD: msgid("Add to the archive"),
+}
 #: Phase of a job, or why it is held → its words.
 PHASES: dict[str, str] = {
     "waiting": msgid("waits"), "collecting": msgid("fetches"), "converting": msgid("publishes"),

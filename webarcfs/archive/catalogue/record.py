@@ -15,11 +15,13 @@ with entities, DTDs and the network off. Dublin Core is in the container of OAI-
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import Enum, IntEnum, StrEnum
+from typing import Final
 
 from lxml import etree
 
@@ -652,6 +654,20 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
+class Warrant:
+    """What allowed a person to act: the role, and the person's short name in people.toml. Empty without people.
+
+    A person may be given another name later; the short name stays.
+    """
+
+    role: str = ""
+    person: str = ""
+
+
+NO_WARRANT: Final = Warrant()
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened to a record: a step, an edit, a release, an interruption; `text` is the reason.
 
@@ -663,6 +679,7 @@ class Event:
     by: str
     text: str = ""
     state: RecordState | None = None
+    warrant: Warrant = NO_WARRANT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -813,9 +830,17 @@ class Record:
                 values[number] = Value(text, by, at)
         return replace(self, values={number: values[number] for number in sorted(values)})
 
-    def with_event(self, what: str, by: str, text: str = "", state: RecordState | None = None) -> Record:
+    def with_event(
+        self,
+        what: str,
+        by: str,
+        text: str = "",
+        state: RecordState | None = None,
+        *,
+        warrant: Warrant = NO_WARRANT,
+    ) -> Record:
         """Return it with an event of now, in the state that follows."""
-        event = Event(what, now(), by, text, state)
+        event = Event(what, now(), by, text, state, warrant)
         return replace(self, events=(*self.events, event), state=state or self.state)
 
 
@@ -869,10 +894,14 @@ def write_record(record: Record) -> bytes:
             root, "attachment", attachment.note, bytes=str(attachment.bytes), at=_time(attachment.at), by=attachment.by
         )
         element.set("name", clean(attachment.name))
+    acts = []
     for event in record.events:
         at, state = format_time(event.at), str(event.state or "")
-        _add(root, "event", event.text, what=event.what, at=at, by=event.by, state=state)
+        element = _add(root, "event", event.text, what=event.what, at=at, by=event.by, state=state)
+        acts.append((element, event.warrant))
     etree.indent(root)
+    for element, warrant in acts:  # after the indentation, which would add to the text
+        _add_warrant(element, warrant)
     return etree.tostring(root, encoding="UTF-8", xml_declaration=True) + b"\n"
 
 
@@ -956,7 +985,27 @@ def _attachment(element: etree._Element) -> Attachment:
 def _event(element: etree._Element) -> Event:
     state = _get(element, "state")
     at, by = parse_time(_get(element, "at")), _get(element, "by")
-    return Event(_get(element, "what"), at, by, element.text or "", RecordState(state) if state else None)
+    text = "".join(map(str, element.itertext()))
+    return Event(_get(element, "what"), at, by, text, RecordState(state) if state else None, _warrant(element))
+
+
+#: A processing instruction in an event: `<?acting role="reviewer" person="anna"?>`. Schemas say nothing of these, so
+#: that older programs, which validate each record, read it as before.
+_ACTING = "acting"
+_WARRANT_WORD = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def _add_warrant(element: etree._Element, warrant: Warrant) -> None:
+    words = [f'{name}="{word}"' for name, word in asdict(warrant).items() if _WARRANT_WORD.fullmatch(word)]
+    if words:
+        element.append(etree.ProcessingInstruction(_ACTING, " ".join(words)))
+
+
+def _warrant(element: etree._Element) -> Warrant:
+    for child in element.iterchildren(etree.ProcessingInstruction):
+        if isinstance(child, etree._ProcessingInstruction) and child.target == _ACTING:  # its only name
+            return Warrant(child.get("role") or "", child.get("person") or "")
+    return NO_WARRANT
 
 
 def _fields(parent: etree._Element) -> Iterator[tuple[int, Value]]:

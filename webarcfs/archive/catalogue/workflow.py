@@ -10,12 +10,24 @@ with them afterwards fills fields (`done`), in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from webarcfs.archive.catalogue.record import BY_NAME, Edit, Event, Field, FieldNumber, Record, RecordState, Value
+from webarcfs.archive.catalogue.record import (
+    BY_NAME,
+    NO_WARRANT,
+    Edit,
+    Event,
+    Field,
+    FieldNumber,
+    Record,
+    RecordState,
+    Value,
+    Warrant,
+)
 from webarcfs.archive.model.errors import Forbidden, UsageError
 from webarcfs.archive.model.metadata import format_time, now
 
@@ -38,7 +50,7 @@ class Right(StrEnum):
 
 
 class Role(StrEnum):
-    """What a person is; each has one role."""
+    """What a person is. A person may have several roles, whose rights add up."""
 
     ARCHIVIST = "archivist"
     ADMINISTRATOR = "administrator"
@@ -53,6 +65,49 @@ RIGHTS: dict[Role, frozenset[Right]] = {
     Role.REVIEWER: frozenset({Right.REVIEW}),
     Role.CURATOR: frozenset(set(Right) - {Right.PEOPLE}),
 }
+#: What a right is for, as messages say it: "to … needs the role …".
+DEEDS: dict[Right, str] = {
+    Right.CAPTURE: "start and control crawls",
+    Right.PROCESS: "process crawls",
+    Right.DESCRIBE: "describe crawls",
+    Right.REVIEW: "check and reject crawls",
+    Right.RELEASE: "release crawls",
+    Right.WITHDRAW: "withdraw crawls and withhold pages",
+    Right.PUBLICATIONS: "change publications and registers",
+    Right.OPTIONS: "change options",
+    Right.PEOPLE: "change people",
+    Right.ADD: "add to the archive",
+}
+
+
+def in_order(roles: Collection[Role]) -> tuple[Role, ...]:
+    """Return roles without repetition, in the order of `Role`."""
+    return tuple(role for role in Role if role in roles)
+
+
+def rights_of(roles: Iterable[Role]) -> frozenset[Right]:
+    """Return the rights of roles together."""
+    return frozenset().union(*(RIGHTS[role] for role in roles))
+
+
+def roles_with(right: Right) -> tuple[Role, ...]:
+    """Return the roles that have a right."""
+    return tuple(role for role in Role if right in RIGHTS[role])
+
+
+def in_row(words: Sequence[str], last: str) -> str:
+    """Return words in a row: `archivist, reviewer or curator`, where `last` is `or`."""
+    return f"{', '.join(words[:-1])} {last} {words[-1]}" if words[1:] else "".join(words)
+
+
+def role_for(right: Right, roles: Collection[Role]) -> Role | None:
+    """Return the first of some roles that has a right; None if none of them has it."""
+    return next((role for role in in_order(roles) if right in RIGHTS[role]), None)
+
+
+def folded(name: str) -> str:
+    """Return a name for comparisons of persons: case, spacing and Unicode's spellings make no difference."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 class Decision(StrEnum):
@@ -70,10 +125,16 @@ class Decision(StrEnum):
 ABOUT = ("title", "language", "access")
 
 
-def edited(record: Record, changes: dict[str, str], person: str, role: Role | None) -> Record:
+def edited(
+    record: Record,
+    changes: dict[str, str],
+    person: str,
+    roles: Collection[Role] | None,
+    warrant: Warrant = NO_WARRANT,
+) -> Record:
     """Return a record with fields changed, by the names of their elements; an empty text takes a value away.
 
-    `role` is None where an archive has no people: then everybody may edit what any role may. Raises UsageError for a
+    `roles` is None where an archive has no people: then everybody may edit what any role may. Raises UsageError for a
     field that does not exist, Forbidden for one that may not be edited.
     """
     result = record
@@ -86,21 +147,28 @@ def edited(record: Record, changes: dict[str, str], person: str, role: Role | No
         field = BY_NAME.get(name)
         if field is None or field.repeats:
             raise UsageError(f"there is no field {name} to edit; `webarc-agent record fields` lists them")
-        if not may_edit(field, role, is_fetched=bool(record.parts)):
-            raise Forbidden(f"the field {name} ({field.number}) is not for {role or 'people'} to edit")
+        if not may_edit(field, roles, is_fetched=bool(record.parts)):
+            raise Forbidden(_not_to_edit(field, roles, is_fetched=bool(record.parts)))
         result = result.with_values({field.number: text}, person, now())
     names = ", ".join(changes)
-    return result if result == record else result.with_event("edited", person, names)
+    return result if result == record else result.with_event("edited", person, names, warrant=warrant)
 
 
-def may_edit(field: Field, role: Role | None, *, is_fetched: bool) -> bool:
-    """Return whether a person of that role may edit a field, before or after the download."""
-    archivist = field.archivist is Edit.ALWAYS or (field.archivist is Edit.UNTIL_FETCHED and not is_fetched)
-    if role is None or role is Role.CURATOR:
-        return archivist or field.administrator
-    if role is Role.ADMINISTRATOR:
-        return field.administrator
-    return role is Role.ARCHIVIST and archivist
+def may_edit(field: Field, roles: Collection[Role] | None, *, is_fetched: bool) -> bool:
+    """Return whether a person with these roles (None: any) may edit a field, before or after the download."""
+    has = set(Role) if roles is None else set(roles)
+    if field.administrator and has & {Role.ADMINISTRATOR, Role.CURATOR}:
+        return True
+    is_open = field.archivist is Edit.ALWAYS or (field.archivist is Edit.UNTIL_FETCHED and not is_fetched)
+    return is_open and bool(has & {Role.ARCHIVIST, Role.CURATOR})
+
+
+def _not_to_edit(field: Field, roles: Collection[Role] | None, *, is_fetched: bool) -> str:
+    """Return why a field may not be edited, and the roles that could."""
+    who = "people" if roles is None else f"the role {in_row(in_order(roles), 'or')}"
+    able = [role for role in Role if may_edit(field, {role}, is_fetched=is_fetched)]
+    rest = f"; the role {in_row(able, 'or')} may" if able else "; no role may"
+    return f"the field {field.name} ({field.number}) is not for {who} to edit{rest}"
 
 
 # == steps, pure ======================================================================================================
@@ -216,7 +284,7 @@ class Progress:
     is_fetching: bool = False
     looks_wanted: bool = False  # the check ran, and waits for persons
     passed: bool = True  # the last check found nothing
-    checkers: frozenset[str] = frozenset()  # the persons who checked
+    checkers: frozenset[str] = frozenset()  # the names of the persons who checked, folded
     is_taken_back: bool = False  # a person withdrew, rejected or discarded it: nothing releases it by itself
 
 
@@ -243,9 +311,9 @@ def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
         done = _after(done, event)
         if event.what in (CHECKING, TABLE[WorkflowStep.CHECK].event):
             passed = not event.text
-            checkers = (checkers if event.what != CHECKING else set()) | {event.by}
+            checkers = (checkers if event.what != CHECKING else set()) | _names(event)
         elif event.what == LOOKED:
-            checkers.add(event.by)
+            checkers |= _names(event)
     return Progress(
         state=record.state,
         done=frozenset(done),
@@ -257,6 +325,11 @@ def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
         checkers=frozenset(checkers),
         is_taken_back=any(event.what in taken_back for event in record.events),
     )
+
+
+def _names(event: Event) -> set[str]:
+    """Return the names of the person of an event, folded."""
+    return {folded(name) for name in (event.by, event.warrant.person) if name}
 
 
 def _after(done: set[WorkflowStep], event: Event) -> set[WorkflowStep]:
@@ -282,16 +355,19 @@ def judged(  # noqa: PLR0911 # a reason each
     rights: Iterable[Right] | None = None,
     *,
     person: str = "",
+    names: Collection[str] = (),
     reason: str = "",
     again: bool = False,
 ) -> StepVerdict:
     """Return whether a person with these rights (None: all) may take a step now, and the state that follows.
 
-    `again` asks for a step that is done already: what follows it in ORDER is then due once more.
+    `names` are all names of the person. `again` asks for a step that is done already: what follows it in ORDER is then
+    due once more.
     """
     rule = TABLE[step]
     if rights is not None and rule.right not in rights:
-        return StepVerdict(f"it needs the right to {rule.right}")
+        needed = in_row(roles_with(rule.right), "or")
+        return StepVerdict(f"to {DEEDS[rule.right]} one needs the role {needed}")
     if at.is_locked:
         return StepVerdict("it is being worked on by another process; look again when that has ended")
     if step is WorkflowStep.NEW:
@@ -303,7 +379,7 @@ def judged(  # noqa: PLR0911 # a reason each
     if step in ORDER:
         return _processed(step, at, way, again=again)
     if step is WorkflowStep.RELEASE:
-        return _released(at, way, person, reason)
+        return _released(at, way, person, {*names, person}, reason)
     missing = _missing_reason(step, reason)
     return StepVerdict(missing) if missing else StepVerdict(state=rule.leads)
 
@@ -317,7 +393,9 @@ def _missing_reason(step: WorkflowStep, reason: str) -> str:
     return f"to {step} a snapshot needs a reason" if TABLE[step].needs_reason and not reason.strip() else ""
 
 
-def apply_decision(record: Record, decision: Decision, person: str, reason: str) -> Record:
+def apply_decision(
+    record: Record, decision: Decision, person: str, reason: str, warrant: Warrant = NO_WARRANT
+) -> Record:
     """Return a record after a decision. Raises UsageError in the wrong state, or without a reason where one is due."""
     step = WorkflowStep(decision)
     rule = TABLE[step]
@@ -325,7 +403,8 @@ def apply_decision(record: Record, decision: Decision, person: str, reason: str)
         raise UsageError(f"{record.id}: {_out_of_state(step, record.state)}")
     if missing := _missing_reason(step, reason):
         raise UsageError(f"{record.id}: {missing}")
-    changed = record.with_event(rule.event, person, reason, rule.leads or _state_before(record, decision))
+    state = rule.leads or _state_before(record, decision)
+    changed = record.with_event(rule.event, person, reason, state, warrant=warrant)
     texts: dict[int, str] = {}
     if decision is Decision.RELEASE:
         texts = {FieldNumber.RELEASE_DATE: format_time(now()), FieldNumber.RELEASE_PERSON: person}
@@ -367,11 +446,11 @@ def _missing(step: WorkflowStep | None, at: Progress, way: Way) -> WorkflowStep 
     return None
 
 
-def _released(at: Progress, way: Way, person: str, reason: str) -> StepVerdict:
+def _released(at: Progress, way: Way, person: str, names: Iterable[str], reason: str) -> StepVerdict:
     missing = _missing(None, at, way)
     if missing is not None:
         return StepVerdict(f"it is {at.state}; the step {missing} comes first")
-    if way.two_persons and person in at.checkers:
+    if way.two_persons and not at.checkers.isdisjoint(map(folded, names)):
         return StepVerdict(f"{person} checked it, and two_persons wants another person to release it")
     if WorkflowStep.CHECK in way.set_up and not at.passed and not reason.strip():
         return StepVerdict("a check found something; release it with a reason")

@@ -89,6 +89,8 @@ class Archive:
         self.people: Final = root / "people.toml"
         #: access.aclj: the URLs that readers may not see; may be missing.
         self.access_rules: Final = root / "access.aclj"
+        #: access-reasons.json: why rules of access.aclj were made, for staff alone; may be missing.
+        self.access_reasons: Final = root / "access-reasons.json"
         #: Settings of the converter of pages, conf/tidy.conf; where the file is, snapshots are converted.
         self.converter_settings: Final = root / "conf" / "tidy.conf"
         #: formats.toml: for each extension the programs that make such files, and read them; may be missing.

@@ -81,7 +81,7 @@ def calendar(visit: Visit, url: str, year: int | None) -> Response:
     entries = list(_entries(visit.services, history))
     answer: Answer = Absent()
     if not any(entry.href for entry in entries):
-        entries, answer = [], visit.services.captures.state(url, limits.NOW).answer
+        entries, answer = [], _why_none(visit.services, history)
     counts = Counter(entry.date.year for entry in entries)
     shown = [entry for entry in entries if year is None or entry.date.year == year]
     changes = [entry for entry in shown if entry.change is not Change.SAME]
@@ -113,6 +113,14 @@ def calendar(visit: Visit, url: str, year: int | None) -> Response:
         closed_until=answer.until if isinstance(answer, Closed) else None,
         save=lists.save_link(visit.services, url),
     )
+
+
+def _why_none(services: Services, history: UrlHistory) -> Answer:
+    """Return why a URL has no version that a reader may see: as its page says it now, else as any of its times does."""
+    answers = [services.captures.state(history.url, limits.NOW).answer]
+    answers += [state.answer for state in reversed(history.states)]
+    told = (answer for answer in answers if isinstance(answer, Blocked | Closed))
+    return next(told, Absent())
 
 
 #: The path of a part of the list of a calendar.
