@@ -94,8 +94,8 @@ def upgrade(archive: str | None, form: Form) -> None:
             yield f"{', '.join(kept)}: crawled as before; what held is written into their settings now ({what})"
         if count:
             yield (
-                f"access.aclj: the reasons of {count} rules are for staff alone now, in access-reasons.json; readers of "
-                "these pages are told nothing but that they are withheld, unless a rule has a public_text"
+                f"access.aclj: the reasons of {count} rules are for staff alone now, in access-reasons.json; readers "
+                "of these pages are told nothing but that they are withheld, unless a rule has a public_text"
             )
 
     sums = {
