@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 
 import click
@@ -11,11 +10,12 @@ from rich.logging import RichHandler
 
 import webarcfs
 from agent.commands import COMMANDS
-from agent.commands.common import ROOT_WARNING, console
+from agent.commands.common import console
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
 from webarcfs.archive.system.json_log import is_json
 from webarcfs.archive.system.standard_streams import prepare_streams
 from webarcfs.commands.lazy_commands import ProgramGroup, with_archive
+from webarcfs.commands.listing import has_colours
 
 _log = logging.getLogger("webarc")
 
@@ -44,8 +44,7 @@ def cli(context: click.Context, debug: bool, quiet: bool) -> None:
     """
     _log_to_stderr(logging.DEBUG if debug else logging.WARNING if quiet else logging.INFO)
     context.obj = {"debug": debug}
-    if os.geteuid() == 0 and context.invoked_subcommand == "crawl":
-        _log.info("%s", ROOT_WARNING)
+    context.color = has_colours()
 
 
 def _log_to_stderr(level: int) -> None:

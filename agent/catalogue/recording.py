@@ -99,6 +99,7 @@ from webarcfs.archive.model.arc_paths import HEADERS, arc_path, is_data_file, sp
 from webarcfs.archive.model.errors import Busy, Damaged, InvalidDocument, NotFound, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, format_time, now, parse_time
 from webarcfs.archive.system import files
+from webarcfs.archive.system.clocks import Progress, unseen
 from webarcfs.warc import http_response
 
 # == way ==============================================================================================================
@@ -918,20 +919,20 @@ def _patched(  # noqa: PLR0917 # of one caller
     return with_status(record, SYSTEM, now())
 
 
-def catch_up_records(archive: Archive, stop: Callable[[], bool] = lambda: False) -> int:
+def catch_up_records(archive: Archive, stop: Callable[[], bool] = lambda: False, progress: Progress = unseen) -> int:
     """Write the records of captures that have none, but for jobs that have not ended; return their number.
 
     An archive of layout 1 gets none: the next publication, or `upgrade`, raises it. Reads only what was published since
     all had one. `stop` ends it between two commits; the next call resumes. Logs what cannot be read or written.
     """
     try:
-        return _catch_up(archive, stop)
+        return _catch_up(archive, stop, progress)
     except (WebarcError, OSError) as error:
         _log.error("the catalogue was not completed, the next start tries again: %s", error)
         return 0
 
 
-def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
+def _catch_up(archive: Archive, stop: Callable[[], bool], progress: Progress) -> int:
     catalogue = Catalogue(archive)
     if directory.layout_of(archive.root) < directory.WITH_CATALOGUE or not archive.database.exists():
         return 0
@@ -959,6 +960,7 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
     for start in range(0, len(missing), _AT_ONCE):
         if stop():
             return start
+        progress("describe crawls", start, len(missing))
         records, expected = [], {}
         for capture in missing[start : start + _AT_ONCE]:
             record = _described(archive, catalogue, capture, newest)

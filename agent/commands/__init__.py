@@ -26,6 +26,7 @@ COMMANDS = Commands(
         "notify": "agent.commands.notify:notify",
         "report": "agent.commands.report:report",
         "record": "agent.commands.record:record",
+        "crawls": "agent.commands.record:crawls",
         "register": "agent.commands.registers:register",
         "backup": "agent.commands.archive:backup",
         "restore": "agent.commands.archive:restore",

@@ -23,6 +23,7 @@ from webarcfs.archive.catalogue.workflow import DEEDS, Right, Role, in_row
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import SettingsError, UsageError
 from webarcfs.archive.model.metadata import format_time
+from webarcfs.commands.lazy_commands import VerbGroup
 from webarcfs.commands.listing import LIST, Form, format_option, print_rows
 
 _log = logging.getLogger(__name__)
@@ -139,7 +140,7 @@ def _line(fields: dict[str, str]) -> str:
     return f"{what}{about}: {fields['reason']} [{fields['by']}{role} {fields['at']}]"
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def people() -> None:
     """Say who may do what: persons, their roles, their login names.
 

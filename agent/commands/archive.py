@@ -19,6 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from typing import TextIO
@@ -26,7 +27,7 @@ from typing import TextIO
 import click
 
 from agent.catalogue.recording import catch_up_records, keep_old_defaults
-from agent.commands.common import archive_option, console, opened
+from agent.commands.common import archive_option, console, opened, tell_renamed
 from agent.importing.planning import flattened_imports
 from agent.indexing import fulltext, recovery
 from agent.maintenance import backups, maintenance, verification
@@ -41,6 +42,7 @@ from webarcfs.archive.model.errors import Exit, UsageError, WebarcError
 from webarcfs.archive.system.processes import Signals
 from webarcfs.archive.system.standard_streams import is_output_closed
 from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.listing import OBJECT, Form, Mood, format_option, print_object, print_sums, styled
 from webarcfs.commands.output import Display
 
 # == init =============================================================================================================
@@ -63,7 +65,8 @@ def init(archive: Path) -> None:
 
 @click.command()
 @archive_option
-def upgrade(archive: str | None) -> None:
+@format_option(*OBJECT)
+def upgrade(archive: str | None, form: Form) -> None:
     """Bring an archive of an older webarcfs to this one's layout.
 
     The next crawl does it, too. The archived documents stay as they are. webarc.db is rebuilt if it is of an older
@@ -76,21 +79,35 @@ def upgrade(archive: str | None) -> None:
     kept = keep_old_defaults(opened_archive)
     with sequence.hold(opened_archive):
         raised = directory.raise_layout(opened_archive)
-    recovery.catch_up(opened_archive)
-    catch_up_records(opened_archive)
-    message = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
-    click.echo(f"{opened_archive.root} {message}")
-    for earlier in flattened_imports(opened_archive):
-        click.echo(earlier.line())
-    if kept:
-        what = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings_files.OLD_DEFAULTS.items())
-        click.echo(f"{', '.join(kept)}: crawled as before; what held is written into their settings now ({what})")
+    with Display(console) as display:
+        recovery.catch_up(opened_archive, progress=display)
+        described = catch_up_records(opened_archive, progress=display)
+    flattened = list(flattened_imports(opened_archive))
     count = access_rules.move_reasons(opened_archive, people.login_name() or "webarcfs")
-    if count:
-        click.echo(
-            f"access.aclj: the reasons of {count} rules are for staff alone now, in access-reasons.json; readers of "
-            "these pages are told nothing but that they are withheld, unless a rule has a public_text"
-        )
+
+    def lines() -> Iterator[str]:
+        now = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
+        yield f"{opened_archive.root} {now}"
+        yield from (earlier.line() for earlier in flattened)
+        if kept:
+            what = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings_files.OLD_DEFAULTS.items())
+            yield f"{', '.join(kept)}: crawled as before; what held is written into their settings now ({what})"
+        if count:
+            yield (
+                f"access.aclj: the reasons of {count} rules are for staff alone now, in access-reasons.json; readers "
+                "of these pages are told nothing but that they are withheld, unless a rule has a public_text"
+            )
+
+    sums = {
+        "archive": str(opened_archive.root),
+        "layout_before": before,
+        "layout": directory.LAYOUT if raised else before,
+        "records": described,
+        "flattened_imports": [asdict(earlier) | {"tag": str(earlier.tag)} for earlier in flattened],
+        "kept_at_old_defaults": list(kept),
+        "reasons_moved": count,
+    }
+    print_sums(form, sums, lines())
 
 
 # == backup ===========================================================================================================
@@ -104,7 +121,8 @@ _FOLDER = AbsolutePath()
 @click.argument("folder", metavar="DIR", type=_FOLDER)
 @archive_option
 @click.option("--quick", is_flag=True, help="Do not read what is there already: damage of the disk's is not noticed.")
-def backup(folder: Path, archive: str | None, quick: bool) -> None:
+@format_option(*OBJECT)
+def backup(folder: Path, archive: str | None, quick: bool, form: Form) -> None:
     """Copy what is new in the archive to the backup in DIR.
 
     The archive may be in use meanwhile. The first time DIR must be empty or new. Nothing that was backed up is deleted
@@ -119,9 +137,9 @@ def backup(folder: Path, archive: str | None, quick: bool) -> None:
         copied = backups.backup(place, folder, display, quick=quick)
     left_out = "; the files that were there before were not read" if quick else ""
     state = "is not whole" if copied.failed else "is up to date"
-    for line in copied.notes:
-        click.echo(line)
-    click.echo(f"{copied.domains} domains, {copied.moved} of them with something new: {folder} {state}{left_out}")
+    total = f"{copied.domains} domains, {copied.moved} of them with something new: {folder} {state}{left_out}"
+    sums = {"backup": str(folder), **asdict(copied), "whole": not copied.failed, "quick": quick}
+    print_sums(form, sums, (*copied.notes, total))
     _complain(copied)
 
 
@@ -129,7 +147,8 @@ def backup(folder: Path, archive: str | None, quick: bool) -> None:
 @click.argument("folder", metavar="DIR", type=_FOLDER)
 @click.argument("archive", type=_FOLDER)
 @click.option("--partial", is_flag=True, help="Make an archive also where not all of the backup can be read.")
-def restore(folder: Path, archive: Path, partial: bool) -> None:
+@format_option(*OBJECT)
+def restore(folder: Path, archive: Path, partial: bool, form: Form) -> None:
     """Restore an archive from the backup in DIR.
 
     ARCHIVE must be an empty or new folder. If something of the backup cannot be read, ARCHIVE is no archive yet. When
@@ -140,15 +159,25 @@ def restore(folder: Path, archive: Path, partial: bool) -> None:
     complaints = [f"not copied: {line}" for line in copied.failed]
     complaints += [f"not repaired: {line}" for line in recovered.left]
     complaints += [f"not readable: {', '.join(recovered.damaged)}"] if recovered.damaged else []
-    if complaints and not partial:
+    is_archive = partial or not complaints
+    sums = {
+        "archive": str(archive),
+        "restored": is_archive,
+        "domains": copied.domains,
+        "snapshots": recovered.snapshots,
+        "versions": recovered.versions,
+        "missing": [*copied.failed, *recovered.left, *recovered.damaged],
+        "backup_was_finished": finished,
+    }
+    total = f"{copied.domains} domains, {recovered.snapshots} snapshots: {archive} is an archive again"
+    print_sums(form, sums, [total] if is_archive else [])
+    if not is_archive:
         complaints.append(
             f"{archive} is no archive yet. When {folder} is whole again (`webarc-agent backup` repairs it from a sound"
             " archive), the same command resumes; with --partial it makes an archive of what there is"
         )
-    else:
-        if complaints:
-            complaints.append(f"the file `missing` in {archive} lists what is missing; remove it when you have read it")
-        click.echo(f"{copied.domains} domains, {recovered.snapshots} snapshots: {archive} is an archive again")
+    elif complaints:
+        complaints.append(f"the file `missing` in {archive} lists what is missing; remove it when you have read it")
     if complaints:
         raise WebarcError("\n".join(complaints))
     if not finished:
@@ -168,45 +197,52 @@ def _complain(copied: backups.Copied) -> None:
 
 @click.command()
 @archive_option
-def maintain(archive: str | None) -> None:
+@format_option(*OBJECT)
+def maintain(archive: str | None, form: Form) -> None:
     """Repack many small packs, and remove what crashes left.
 
     `start` does it once a day.
     """
-    done = maintenance.maintain(opened(archive))
-    click.echo(f"{len(done.domains)} domains in order, {len(done.removed)} leftovers removed")
-    for line in done.removed:
-        click.echo(f"removed {line}")
-    for name in done.busy:
-        click.echo(f"{name} is in use; skipped")
+    with Display(console) as display:
+        done = maintenance.maintain(opened(archive), display)
+    total = f"{len(done.domains)} domains in order, {len(done.removed)} leftovers removed"
+    removed = (f"removed {line}" for line in done.removed)
+    print_sums(form, asdict(done), (total, *removed, *(f"{name} is in use; skipped" for name in done.busy)))
     if done.failed:
         raise WebarcError("\n".join(done.failed))
 
 
 @click.command()
 @archive_option
-def recover(archive: str | None) -> None:
+@format_option(*OBJECT)
+def recover(archive: str | None, form: Form) -> None:
     """Rebuild what derives from the git repositories, and repair these as far as possible.
 
-    It rebuilds webarc.db, the feed `changes` and, if `[index]` allows, links.db. The full-text index is brought in
-    step, and rebuilt only if it has faults. A damaged catalogue.db is removed, and rebuilt when it is read. HEAD,
-    settings, refs and the commit-graph of a repository are repaired if a byte was damaged, as far as the repository
-    tells what they were. The damaged files are kept in `damaged/` in it. Locks that a killed git left
-    are removed. It lists what it could not repair, and exits with 2 then.
+    It rebuilds webarc.db, `changes` (the list of snapshots) and, if `[index]` allows, links.db. The full-text index is
+    brought in step, and rebuilt only if it has faults. A damaged catalogue.db is removed, and rebuilt when it is read.
+    HEAD, settings, refs and the commit-graph of a repository are repaired if a byte was damaged, as far as the
+    repository tells what they were. The damaged files are kept in `damaged/` in it. Locks that a killed git left are
+    removed. It lists what it could not repair, and exits with 2 then.
     """
     place = opened(archive)
     with Display(console) as display:
-        done = recovery.recover(place, lambda number, of: display("snapshots", number, of))
-    click.echo(f"{done.snapshots} snapshots, {done.versions} document versions, {done.lines} lines in changes")
-    if done.links is not None:
-        click.echo(f"{done.links} links of pages")
-    if (documents := fulltext.recovered(place)) is not None:
-        click.echo(f"{documents} documents put into the full-text index")
-    described = catch_up_records(place)
-    if described:
-        click.echo(f"{described} records of crawls")
-    for line in done.mended:
-        click.echo(f"repaired: {line}")
+        done = recovery.recover(place, display)
+        documents = fulltext.recovered(place, display)
+        described = catch_up_records(place, progress=display)
+
+    def lines() -> Iterator[str]:
+        yield f"{done.snapshots} snapshots, {done.versions} document versions, {done.lines} lines in changes"
+        if done.links is not None:
+            yield f"{done.links} links of pages"
+        if documents is not None:
+            yield f"{documents} documents put into the full-text index"
+        if described:
+            yield f"{described} records of crawls"
+        yield from (f"repaired: {line}" for line in done.mended)
+
+    sums = {**asdict(done), "indexed_documents": documents, "records": described}
+    sums["repaired"], sums["not_repaired"] = sums.pop("mended"), sums.pop("left")
+    print_sums(form, sums, lines())
     complaints = [f"not repaired: {line}" for line in done.left]
     if done.damaged:
         complaints.append(f"not readable, and left out: {', '.join(done.damaged)}")
@@ -217,11 +253,13 @@ def recover(archive: str | None) -> None:
 @click.command()
 @archive_option
 @click.option("--quick", is_flag=True, help="Leave out what takes long; see above.")
-def verify(archive: str | None, quick: bool) -> None:
+@format_option(*OBJECT)
+def verify(archive: str | None, quick: bool, form: Form) -> None:
     """Check whether the archive is whole; a line a finding.
 
-    Git, every data.xml, refs, feed, database and journal are held against each other. Ends with 0 where all is sound,
-    with 2 where something was found. Additions that wait in the journal are counted; they are no finding.
+    Git, every data.xml, refs, the list of snapshots, database and journal are held against each other. Ends with 0
+    where all is sound, with 2 where something was found. Additions that wait in the journal are counted; they are no
+    finding.
 
     With --quick it looks at HEAD, settings, refs and history of each repository, and at the data.xml that came since
     the last verification. It does not read all objects of git, the commit-graphs, or all pages of webarc.db and
@@ -232,20 +270,27 @@ def verify(archive: str | None, quick: bool) -> None:
     """
     root = directory.default_root(archive)
     waiting: Counter[str] = Counter()
-    if is_backup(root):
-        lines, left_out = backups.verify_backup(root, quick=quick), backups.LEFT_OUT
+    findings: list[str] = []
+    with Display(console) as display:
+        if is_backup(root):
+            lines, left_out = backups.verify_backup(root, display, quick=quick), backups.LEFT_OUT
+        else:
+            place = opened(archive)
+            lines, left_out = verification.verify(place, display, quick=quick), verification.LEFT_OUT
+            waiting = count_waiting(place)
+        for line in lines:
+            findings.append(line)
+            if form is Form.TABLE:
+                display.print(line)
+    if form is Form.JSON:
+        sums = {"sound": not findings, "findings": findings, "waiting_additions": waiting, "quick": quick}
+        print_object(sums | {"not_read": left_out if quick else ""})
     else:
-        place = opened(archive)
-        lines, left_out = verification.verify(place, quick=quick), verification.LEFT_OUT
-        waiting = count_waiting(place)
-    findings = 0
-    for line in lines:
-        click.echo(line)
-        findings += 1
-    for name, number in sorted(waiting.items()):
-        click.echo(say_waiting(name, number))
-    not_read = f"; not read: {left_out}" if quick else ""
-    click.echo(("sound" if not findings else f"{findings} findings") + not_read, err=bool(findings))
+        for name, number in sorted(waiting.items()):
+            click.echo(say_waiting(name, number))
+        not_read = f"; not read: {left_out}" if quick else ""
+        verdict = styled("sound", Mood.GOOD) if not findings else styled(f"{len(findings)} findings", Mood.BAD)
+        click.echo(verdict + not_read, err=bool(findings))
     if findings:
         sys.exit(Exit.FAILED)
 
@@ -262,7 +307,8 @@ _NICE = 5
 @click.option("--rebuild", is_flag=True, help="Rebuild the whole index, beside the one in use.")
 @click.option("--anew", is_flag=True, hidden=True, help="The old name of --rebuild, for one release.")
 @click.option("--export", metavar="FILE", type=AbsolutePath(allow_dash=True), help="Write its documents; see below.")
-def index(archive: str | None, rebuild: bool, anew: bool, export: Path | None) -> None:
+@format_option(*OBJECT)
+def index(archive: str | None, rebuild: bool, anew: bool, export: Path | None, form: Form) -> None:
     """Bring the full-text index in step with the archive.
 
     The agent does it after each crawl. It needs webarcfs[search]; `[index] search = false` disables it. An index of an
@@ -277,21 +323,24 @@ def index(archive: str | None, rebuild: bool, anew: bool, export: Path | None) -
            -H 'Content-Type: application/json' --data-binary @archive.jsonl
     """
     if anew:
-        click.echo("--anew is called --rebuild now", err=True)
+        tell_renamed("--anew", "--rebuild")
         rebuild = True
     place = opened(archive)
     if export is not None:
         if rebuild:
             raise UsageError("--rebuild and --export are different tasks; give one")
+        if form is Form.JSON:
+            raise UsageError("--export writes lines of JSON; --format is for the sums of an index that is made")
         from agent.indexing import fulltext_run  # noqa: PLC0415 # of the extra `search`
 
         count = 0
-        with _written(export) as out:
+        with _written(export) as out, Display(console) as display:
             for line in fulltext_run.documents(place):
                 if out is sys.stdout and is_output_closed():
                     return
                 out.write(json.dumps(line, ensure_ascii=False) + "\n")
                 count += 1
+                display("write documents", count, 0)
         click.echo(f"{count} documents", err=True)
         return
     if not fulltext.wanted(place) and fulltext.installed():
@@ -299,7 +348,7 @@ def index(archive: str | None, rebuild: bool, anew: bool, export: Path | None) -
     os.nice(_NICE)
     with Signals() as signals, Display(console) as display:
         done = fulltext.bring_in_step(place, lambda: signals.stop, display, anew=rebuild)
-    click.echo(f"{done.documents} documents of {done.snapshots} snapshots indexed")
+    print_sums(form, asdict(done), [f"{done.documents} documents of {done.snapshots} snapshots indexed"])
 
 
 @contextmanager

@@ -14,11 +14,11 @@ from webarcfs.archive.config import collection_files
 from webarcfs.archive.config.collection_files import Collection
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.lazy_commands import AbsolutePath, VerbGroup
 from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_object, print_rows
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def collection() -> None:
     """Show, add, change and remove collections: named groups of publications and crawls, for readers.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import signal
 import threading
 import tomllib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import click
@@ -18,13 +19,15 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
 from webarcfs.archive.system import json_log
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.commands import lazy_commands
-from webarcfs.commands.listing import error_console
+from webarcfs.commands.listing import Form, Mood, error_console
 
 if TYPE_CHECKING:
     from agent.jobs.publishing import JobOutcome  # its imports are slow, and few commands need them
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_R = TypeVar("_R")
 #: Where progress and logs go; results go to stdout.
 console = error_console()
 _log = logging.getLogger("webarc")
@@ -110,11 +113,48 @@ def stop_on_signals() -> threading.Event:
     return stop
 
 
-def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
-    """Print how a job ended; with `judged`, also whether it was complete."""
+def sums_of(outcome: JobOutcome, *, judged: bool = True) -> dict[str, Any]:
+    """Return how a job ended, as JSON has it; `complete` is null where nobody judges it."""
+    loses_nothing = not outcome.interrupted and not outcome.warnings
+    return {
+        "job": outcome.job,
+        "commit_tags": [str(tag) for tag in outcome.tags],
+        "complete": outcome.complete if judged or outcome.complete else None,
+        "interrupted": outcome.interrupted,
+        "whole": outcome.is_whole if judged else loses_nothing,
+        "warnings": list(outcome.warnings),
+        "arcs": outcome.summary.get("arcs", {}),
+        "urls": outcome.summary.get("urls", {}),
+        "bytes": outcome.summary.get("bytes"),
+        "report": None if outcome.report is None else str(outcome.report),
+    }
+
+
+#: What words for states mean to who reads a list.
+_MOODS: Mapping[str, Mood] = {
+    **dict.fromkeys(("released", "archived", "complete", "sound"), Mood.GOOD),
+    **dict.fromkeys(("captured", "counted", "converted", "indexed", "checked", "open", "waiting"), Mood.WAITS),
+    **dict.fromkeys(("interrupted", "paused", "deadline", "retired"), Mood.WAITS),
+    **dict.fromkeys(("failed", "rejected", "discarded", "empty", "incomplete"), Mood.BAD),
+}
+
+
+def mood_of(state: str) -> Mood | None:
+    """Return the mood of a state of a record or of a job; None for one that says nothing good or bad."""
+    return _MOODS.get(str(state))
+
+
+def warn_of_root() -> None:
+    """Say once, where work begins that fetches what strangers wrote, that root is not needed."""
+    if os.geteuid() == 0:
+        _log.info("%s", ROOT_WARNING)
+
+
+def tell(outcome: JobOutcome, *, judged: bool = True, form: Form = Form.TABLE) -> None:
+    """Print how a job ended; with `judged`, also whether it was complete. As JSON it is the caller who prints."""
     for warning in outcome.warnings:
         _log.warning("%s", warning)
-    for tag in outcome.tags:
+    for tag in outcome.tags if form is Form.TABLE else ():
         click.echo(tag)
     if outcome.report is not None:
         from agent.reports import report  # noqa: PLC0415 # most commands need none of this
@@ -145,7 +185,7 @@ def tell_release(place: Archive, record: str) -> None:
             _log.warning("%s", text)
 
 
-def follow(place: Archive, record: str, progress: Callable[[str, int, int], None] = lambda *_: None) -> bool:
+def follow(place: Archive, record: str, progress: Progress | None = None) -> bool:
     """Run the steps that wait for a record, where no agent does; return whether all went well."""
     from agent.catalogue import stepfolders  # noqa: PLC0415 # most commands need none of this
     from agent.crawl.job_folder import step_of  # noqa: PLC0415
@@ -155,11 +195,26 @@ def follow(place: Archive, record: str, progress: Callable[[str, int, int], None
     if not waits or agent_status.running(place) is not None:
         return True
     from agent.steps import running  # noqa: PLC0415
+    from webarcfs.commands.output import Display  # noqa: PLC0415
 
-    faults = running.run_waiting(place, record, stop=stop_on_signals(), progress=progress)
+    with nullcontext(progress) if progress is not None else Display(console) as shown:
+        faults = running.run_waiting(place, record, stop=stop_on_signals(), progress=shown)
     for line in faults:
         _log.error("%s", line)
     return not faults
+
+
+def tell_renamed(former: str, now: str) -> None:
+    """Say on stderr what an option of former versions, which holds for one more release, is called."""
+    click.echo(f"{former} is called {now} now", err=True)
+
+
+def of_former(former: str, former_value: _R | None, now: str, value: _R) -> _R:
+    """Return the value of an option that was renamed; say so where it came by its former name."""
+    if former_value is None:
+        return value
+    tell_renamed(former, now)
+    return former_value
 
 
 def values_of(sets: tuple[str, ...]) -> dict[str, Any]:

@@ -24,8 +24,10 @@ from agent.commands.common import (
     opened,
     settings_of,
     stop_on_signals,
+    sums_of,
     tell,
     tell_release,
+    warn_of_root,
 )
 from agent.commands.report import find
 from agent.crawl import job_folder, url_files
@@ -46,6 +48,7 @@ from webarcfs.archive.model.urls import domain_of
 from webarcfs.archive.system.files import TemporaryFolder
 from webarcfs.commands.completing import complete_configured, complete_jobs, complete_reports
 from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.listing import OBJECT, Form, format_option, print_object
 from webarcfs.commands.output import Display
 
 _log = logging.getLogger("webarc")
@@ -97,6 +100,7 @@ _OF_STANDARD_INPUT = "webarcfs-list-"
 @click.option("--reason", default="", metavar="TEXT", help="The occasion, for --type occasion; kept in the record.")
 @click.option("--shift", is_flag=True, help="With --type occasion: the schedule continues from this crawl.")
 @crawl_options
+@format_option(*OBJECT)
 def crawl(
     urls: tuple[str, ...],
     archive: str | None,
@@ -113,6 +117,7 @@ def crawl(
     occasion: str,
     reason: str,
     shift: bool,
+    form: Form,
     **given: Any,
 ) -> None:
     """Crawl from start URLs once, now, and publish what came of it.
@@ -145,7 +150,7 @@ def crawl(
         raise UsageError("--type occasion, --reason and --publication go together")
     if missing is not None:
         plan = patching.plan(place, settings, _patched(place, missing), word=word, url=url_pattern)
-        _tell_plan(plan, is_narrowed=bool(word or url_pattern))
+        _tell_plan(plan, is_narrowed=bool(word or url_pattern), form=form)
         if not plan.urls:
             return
         asked = _with(plan.definition, values)
@@ -161,9 +166,10 @@ def crawl(
         most = settings.crawl.max_instances
         _log.warning("max_instances is %d in [crawl] of webarc.toml, for all crawls; so many hold", most)
     Secrets.of(asked.publication)  # what is wrong with their files is told before a job begins
-    recovery.catch_up(place)
-    catch_up_records(place)
+    warn_of_root()
     with Display(console) as display:
+        recovery.catch_up(place, progress=display)
+        catch_up_records(place, progress=display)
         outcome = crawljob.run(
             place,
             asked.publication,
@@ -180,16 +186,21 @@ def crawl(
         )
         record = asked.patch.record if asked.patch is not None else asked.record or outcome.job
         steps_are_done = outcome.interrupted or follow(place, record, display)
-    tell(outcome)
+    tell(outcome, form=form)
     tell_release(place, record)
+    if form is Form.JSON:
+        print_object({"record": record, **sums_of(outcome), "steps_done": steps_are_done})
     if not steps_are_done:
         sys.exit(Exit.FAILED)
     if not outcome.is_whole:
         sys.exit(Exit.INCOMPLETE)
 
 
-def _tell_plan(plan: PlannedPatch, *, is_narrowed: bool) -> None:
+def _tell_plan(plan: PlannedPatch, *, is_narrowed: bool, form: Form) -> None:
     """Say what a patch asks for again, and what it leaves out though it did not come."""
+    if not plan.urls and form is Form.JSON:
+        print_object({"job": plan.patch.job, "missing": 0, "left_out": plan.text_of_left_out()})
+        return
     if plan.urls:
         _log.info("asking again for %d URLs of %s", plan.urls, plan.patch.job)
     else:
@@ -217,6 +228,9 @@ def _of_urls(
     for url in urls:
         if url.startswith("@"):
             raise UsageError(f"{url} is no URL; `--list {url[1:]}` crawls the URLs of a file")
+        if "://" not in url and Path(url).is_file():
+            listed = f"`webarc-agent crawl --list {shlex.quote(url)}` crawls the URLs in it"
+            raise UsageError(f"{url} is a file; {listed}. If a host is meant, write http://{url}/")
     start = tuple(dict.fromkeys(start_url(url) for url in urls))
     shown: dict[str, Any] = {}
     if cookies is not None:  # as for publications with secrets: a person releases what they show
@@ -301,5 +315,5 @@ def _patched(place: Archive, name: str) -> str:
     if folder.parent != place.jobs:
         return missing_urls.patched_by(folder) or folder.name
     if ordering.state_of(folder).runs:
-        raise UsageError(f"{folder.name} still runs; `webarc-agent job {folder.name} add URL` has it ask for more")
+        raise UsageError(f"{folder.name} still runs; `webarc-agent job add {folder.name} URL` has it ask for more")
     raise UsageError(f"{folder.name} has not ended; `webarc-agent crawl --resume {folder.name}` ends it")

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from agent.catalogue.recording import catch_up_records, crawl_as_before
-from agent.commands.common import archive_option, console, follow, opened, settings_of, stop_on_signals, tell
+from agent.commands.common import archive_option, console, follow, opened, settings_of, stop_on_signals, sums_of, tell
 from agent.importing import import_sources
 from agent.importing.crawls import CrawlsBy
 from agent.importing.foreign import Stated
@@ -27,6 +27,7 @@ from webarcfs.archive.model.errors import Damaged, Exit, Interrupted, UsageError
 from webarcfs.archive.model.metadata import format_utc
 from webarcfs.commands.completing import complete_configured
 from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.listing import OBJECT, Form, format_option, print_object, print_sums
 from webarcfs.commands.output import Display
 from webarcfs.warc import http_response
 
@@ -80,6 +81,7 @@ _log = logging.getLogger("webarc")
 )
 @click.option("--again", is_flag=True, help="Take files that were imported before, and add what is missing.")
 @click.option("--as-exported", is_flag=True, help="The files are of `webarc export`: make the same snapshots again.")
+@format_option(*OBJECT)
 def import_(  # noqa: PLR0917 # click passes them by name
     files: tuple[Path, ...],
     archive: str | None,
@@ -95,6 +97,7 @@ def import_(  # noqa: PLR0917 # click passes them by name
     base: str | None,
     again: bool,
     as_exported: bool,
+    form: Form,
 ) -> None:
     """Take in what any crawler wrote: WARC and ARC files (plain, gzip, zstd), WACZ, and mirrors of HTTrack.
 
@@ -126,8 +129,9 @@ def import_(  # noqa: PLR0917 # click passes them by name
     place = opened(archive)
     crawl_as_before(place)
     settings = settings_of(place)
-    recovery.catch_up(place)
-    catch_up_records(place)
+    with Display(console) as display:
+        recovery.catch_up(place, progress=display)
+        catch_up_records(place, progress=display)
     request = importjob.ImportRequest(
         complete=complete,
         accept_shrink=accept_shrink,
@@ -136,19 +140,20 @@ def import_(  # noqa: PLR0917 # click passes them by name
     )
     with ExitStack() as stack:
         if as_exported:
-            _as_exported(place, import_sources.files_of(files, place.log, stack))
+            _as_exported(place, import_sources.files_of(files, place.log, stack), form)
         else:
-            _import(place, settings, _Asked(files, publication, is_trial, stated), request, stack)
+            _import(place, settings, _Asked(files, publication, is_trial, stated, form), request, stack)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What was asked for: files, the name of their publication, whether it is a trial, what is said of copies."""
+    """What was asked for: files, their publication, whether it is a trial, what is said of copies, how it is told."""
 
     files: Sequence[Path]
     publication: str | None
     is_trial: bool
     stated: Stated
+    form: Form
 
 
 def _import(
@@ -171,31 +176,37 @@ def _import(
         _log.warning("%s", fault)
     for remark in (*given.remarks, *done.remarks):
         _log.info("%s", remark)
-    is_whole = _planned(done) if isinstance(done, PlannedImport) else _imported(place, done)
+    if isinstance(done, PlannedImport):
+        is_whole = _planned(done, asked.form)
+    else:
+        is_whole = _imported(place, done, given.faults, asked.form)
     if given.faults or not is_whole:
         sys.exit(Exit.INCOMPLETE)
 
 
-def _planned(plan: PlannedImport) -> bool:
+def _planned(plan: PlannedImport, form: Form) -> bool:
     """Print a plan; return whether nothing would be lost."""
-    for line in plan.lines():
-        click.echo(line)
+    print_sums(form, dataclasses.asdict(plan), plan.lines())
     return not plan.losses
 
 
-def _imported(place: Archive, done: importjob.Imported) -> bool:
+def _imported(place: Archive, done: importjob.Imported, faults: Sequence[str], form: Form) -> bool:
     """Report what an import did; return whether nothing is lost."""
-    for known in done.known:
+    for known in done.known if form is Form.TABLE else ():
         click.echo(f"{known.place} was imported already")
     for warning in dict.fromkeys(warning for outcome in done.outcomes for warning in outcome.warnings):
         _log.warning("%s", warning)
     for outcome in done.outcomes:
-        tell(dataclasses.replace(outcome, warnings=()), judged=False)
+        tell(dataclasses.replace(outcome, warnings=()), judged=False, form=form)
         follow(place, outcome.job)
+    if form is Form.JSON:
+        known_files = [str(known.place) for known in done.known]
+        sums = {"known": known_files, "remarks": list(done.remarks), "faults": list(faults)}
+        print_object({"crawls": [sums_of(outcome, judged=False) for outcome in done.outcomes], **sums})
     return not any(outcome.interrupted or outcome.warnings for outcome in done.outcomes)
 
 
-def _as_exported(place: Archive, files: tuple[Path, ...]) -> None:
+def _as_exported(place: Archive, files: tuple[Path, ...], form: Form) -> None:
     """Rebuild the snapshots of exported files, and report what came of it."""
     try:
         with Display(console) as display:
@@ -205,8 +216,9 @@ def _as_exported(place: Archive, files: tuple[Path, ...]) -> None:
         sys.exit(Exit.INCOMPLETE)
     for line in done.faults:
         _log.warning("%s", line)
-    for tag in done.published:
-        click.echo(tag)
+    tags = list(map(str, done.published))
+    sums = dataclasses.asdict(done) | {"published": tags, "there": list(map(str, done.there))}
+    print_sums(form, sums, tags)
     for line in done.remarks:
         _log.warning("%s", line)
     _log.info("%d snapshots made, %d were there already", len(done.published), len(done.there))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, tell
+from agent.commands.common import archive_option, mood_of, opened, tell
 from agent.crawl import job_folder, job_orders
 from agent.crawl.job_orders import Order, OrderWord
 from agent.operations import ordering
@@ -19,9 +19,10 @@ from agent.service.agent_status import overview
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
+from webarcfs.archive.model.errors import UsageError, WebarcError
 from webarcfs.commands.completing import complete_jobs
-from webarcfs.commands.listing import LIST, Form, format_option, print_object, print_rows
+from webarcfs.commands.lazy_commands import VerbGroup, is_unknown
+from webarcfs.commands.listing import LIST, Form, format_option, print_object, print_rows, styled
 
 #: Seconds that the command waits until the job has taken an order: one that runs, and one that has to begin first.
 _SOON, _LATER = 3.0, 8.0
@@ -29,74 +30,113 @@ _SOON, _LATER = 3.0, 8.0
 _MOST_HOSTS = 30
 
 
-def _complete_words(context: click.Context, parameter: click.Parameter, text: str) -> list[str]:
-    """Return what may stand behind the words so far: an open job, or an order to it."""
-    words: tuple[str, ...] = context.params.get("words") or ()
-    if len(words) == 1 and words[0] != "show":
-        return [word for word in OrderWord if word.startswith(text)]
-    first = [word for word in ("list", "show") if word.startswith(text) and not words]
-    return [*first, *complete_jobs(context, parameter, text)] if words in ((), ("show",)) else []
+_reason = click.option(
+    "--reason", default="", metavar="TEXT", help="Why the order is given; the report of the job keeps it."
+)
+_named_job = click.argument("name", metavar="JOB", shell_complete=complete_jobs)
 
 
-@click.command()
-@click.argument("words", nargs=-1, metavar="[list | show JOB | JOB ORDER [VALUE]]", shell_complete=_complete_words)
-@archive_option
-@click.option("--reason", default="", metavar="TEXT", help="Why the order is given; the report of the job keeps it.")
-@format_option(*LIST)
-def job(words: tuple[str, ...], archive: str | None, reason: str, form: Form) -> None:
+class JobGroup(VerbGroup):
+    """The commands about open jobs. The former order of words, with the job first, holds for one more release."""
+
+    is_former_order_taken = True
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that a command line names. Raises UsageError, which names the orders."""
+        if is_unknown(self, ctx, args):
+            orders = ", ".join(OrderWord)
+            if args[1:] and not args[1].startswith("-"):
+                raise UsageError(f"{args[1]} is no order; there are: {orders}")
+            raise UsageError(f"say what to do with {args[0]}: {orders}; or `webarc-agent job show {args[0]}`")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=JobGroup)
+def job() -> None:
     """List the open jobs, show one, or tell one what to do.
 
     \b
-    webarc-agent job list
-    webarc-agent job show example
-    webarc-agent job example pause
-    webarc-agent job example deadline '2 hours'
-    webarc-agent job example exclude 'calendar.example.org' --reason 'an endless calendar'
-    webarc-agent job example add https://www.example.org/forgotten
-    webarc-agent job example wait www.example.org 10
+    Examples:
+      webarc-agent job list
+      webarc-agent job show example
+      webarc-agent job pause example
+      webarc-agent job deadline example '2 hours'
+      webarc-agent job exclude example 'calendar.example.org' --reason 'an endless calendar'
+      webarc-agent job add example https://www.example.org/forgotten
+      webarc-agent job wait example www.example.org 10
 
     A job is named as its folder in jobs/, or by its publication. An order is on the disk before the command ends,
     and is taken within two seconds, whoever runs the job: the agent, or `crawl` in another terminal. A job that
     nobody runs takes it when it is resumed. Documents that are under way are finished, so that none is fetched twice;
     where the job is to end, five seconds are waited for them.
+    """
 
-    \b
-    pause           fetch nothing, keep everything; other jobs get the places for wget
-    resume          continue after a pause
-    stop            fetch nothing more, and publish what there is, as incomplete
-    discard         end without publishing anything more
-    deadline TIME   until when it may fetch: 2026-12-01T22:00:00 (CET), or a span from now
-    exclude HOST    leave out what waits of a host, or of hosts with *
-    add URL...      fetch these too, as start URLs; the hosts, excludes and robots.txt of the crawl hold
-    wait HOST SECONDS
-                    from now on, the seconds between two requests to a host, or to hosts with *
 
-    `job show` also lists the hosts that it asks: how many URLs wait, when the next one may be fetched, and the last
-    word of crawl.log for that host. Where a browser shows pages, it says how many wait, were shown or could not be.
+@job.command(name="list")
+@archive_option
+@format_option(*LIST)
+def list_(archive: str | None, form: Form) -> None:
+    """List the open jobs."""
+    print_rows(form, overview(opened(archive))["jobs"], _lines, as_json=print_object)
+
+
+@job.command()
+@_named_job
+@archive_option
+@format_option(*LIST)
+def show(name: str, archive: str | None, form: Form) -> None:
+    """Show an open job, its orders and its hosts.
+
+    Of each host it says how many URLs wait, when the next one may be fetched, and the last word of crawl.log. Where a
+    browser shows pages, it says how many wait, were shown or could not be.
     """
     place = opened(archive)
-    if reason and (len(words) < 2 or words[0] in ("list", "show")):
-        raise UsageError("a reason goes with an order: webarc-agent job JOB ORDER --reason TEXT")
-    if words in ((), ("list",)):
-        jobs = overview(place)["jobs"]
-        print_rows(form, jobs, _lines, as_json=print_object)
-    elif words[0] == "show" and len(words) == 2:
-        job = _described(place, ordering.find(place, words[1]))
-        print_rows(form, [job], _lines_of, as_json=lambda _: print_object(job))
-    elif len(words) >= 2:
-        _order(place, _find(place, words), reason, *words[1:])
-    else:
-        raise UsageError(f"say what to do with {words[0]}: {', '.join(OrderWord)}; or `job show {words[0]}`")
+    described_job = _described(place, ordering.find(place, name))
+    print_rows(form, [described_job], _lines_of, as_json=lambda _: print_object(described_job))
 
 
-def _find(place: Archive, words: tuple[str, ...]) -> Path:
-    """Return the folder of the job that is named first. Raises NotFound; UsageError where the order is named first."""
-    try:
-        return ordering.find(place, words[0])
-    except NotFound:
-        if words[0] in [*OrderWord]:
-            raise UsageError(f"the job comes first: `webarc-agent job {words[1]} {words[0]}`") from None
-        raise
+def _add_order(word: OrderWord, explain: str, *values: click.Argument) -> None:
+    """Add the command of an order."""
+
+    def command(name: str, archive: str | None, reason: str, **given: str | tuple[str, ...]) -> None:
+        place = opened(archive)
+        texts: list[str] = []
+        for value in (given[str(argument.name)] for argument in values):
+            texts.extend([value] if isinstance(value, str) else value)
+        _order(place, ordering.find(place, name), reason, str(word), *texts)
+
+    command.__doc__ = explain
+    order_command = job.command(name=str(word))(_named_job(archive_option(_reason(command))))
+    order_command.params[1:1] = values
+
+
+_add_order(OrderWord.PAUSE, "Fetch nothing, keep everything; other jobs get the places for wget.")
+_add_order(OrderWord.RESUME, "Continue after a pause.")
+_add_order(OrderWord.STOP, "Fetch nothing more, and publish what there is, as incomplete.")
+_add_order(OrderWord.DISCARD, "End without publishing anything more.")
+_add_order(
+    OrderWord.DEADLINE,
+    "Say until when it may fetch. TIME is 2026-12-01T22:00:00 (CET), or a span from now, such as '2 hours'.",
+    click.Argument(["time"], metavar="TIME"),
+)
+_add_order(
+    OrderWord.EXCLUDE,
+    "Leave out what waits of a host, or of hosts with *.",
+    click.Argument(["host"], metavar="HOST"),
+)
+_add_order(
+    OrderWord.ADD,
+    "Fetch further URLs, as start URLs. The hosts, excludes and robots.txt of the crawl hold.",
+    click.Argument(["urls"], metavar="URL...", nargs=-1, required=True),
+)
+_add_order(
+    OrderWord.WAIT,
+    "Set the pause between two requests to a host. It holds from now on; HOST may have *.",
+    click.Argument(["host"], metavar="HOST"),
+    click.Argument(["seconds"], metavar="SECONDS"),
+)
 
 
 def _lines(jobs: list[dict[str, Any]]) -> Iterator[str]:
@@ -104,7 +144,8 @@ def _lines(jobs: list[dict[str, Any]]) -> Iterator[str]:
         held = f", {job['held']}" if job["held"] else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] else ""
         shown = text_of_views(job["views"])
-        yield f"{job['job']}: {job['state']}{held}, {job['documents']} documents{until}{'; ' if shown else ''}{shown}"
+        state = styled(job["state"], mood_of(job["held"] or job["state"]))
+        yield f"{job['job']}: {state}{held}, {job['documents']} documents{until}{'; ' if shown else ''}{shown}"
     if not jobs:
         yield "no job is open"
 

@@ -20,6 +20,7 @@ from agent.notifying.notification_store import NotificationStore, WaitingDeliver
 from webarcfs.archive.config.settings import NotificationKind
 from webarcfs.archive.model.errors import Exit, UsageError
 from webarcfs.archive.model.metadata import format_time, from_epoch, now
+from webarcfs.commands.lazy_commands import VerbGroup
 from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_object, print_rows
 
 #: Notifications that a list has at most.
@@ -31,7 +32,7 @@ _NOBODY = (
 )
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=VerbGroup, invoke_without_command=True)
 @click.option("--test", "is_test", is_flag=True, help="The same as `notify test`.")
 @archive_option
 @click.pass_context

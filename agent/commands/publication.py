@@ -426,4 +426,4 @@ def retire(name: str, archive: str | None) -> None:
     click.echo(f"{name} is retired")
     for job in overview(place)["jobs"]:
         if job["publication"] == name:
-            click.echo(f"its job {job['job']} continues; `webarc-agent job {job['job']} stop` ends it")
+            click.echo(f"its job {job['job']} continues; `webarc-agent job stop {job['job']}` ends it")

@@ -6,22 +6,25 @@ its way, and `attach`, `detach` and `attachments` are about the files that docum
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from agent.catalogue import stepfolders
-from agent.commands.common import archive_option, follow, opened, settings_of, stop_on_signals
+from agent.commands.common import archive_option, console, follow, mood_of, opened, settings_of, stop_on_signals
 from agent.crawl import job_folder
 from agent.crawl.job_folder import step_folder
 from agent.operations import records
@@ -48,20 +51,28 @@ from webarcfs.archive.catalogue.record import (
 from webarcfs.archive.catalogue.workflow import HELD, RUNS, TABLE, Decision, Right, WorkflowStep
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, Exit, UsageError
-from webarcfs.archive.model.metadata import format_time, parse_time
+from webarcfs.archive.model.metadata import format_time, from_epoch
+from webarcfs.commands.arguments import typed_span
 from webarcfs.commands.completing import complete_configured, complete_records
 from webarcfs.commands.lazy_commands import AbsolutePath, VerbGroup
 from webarcfs.commands.listing import (
     LIST,
     OBJECT,
     Form,
+    Mood,
+    cell_of,
     format_option,
     print_csv,
     print_lines,
     print_object,
     print_rows,
+    show_table,
+    styled,
     table_console,
 )
+from webarcfs.commands.output import Display
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 # == record ===========================================================================================================
 
@@ -81,29 +92,131 @@ def record() -> None:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class RecordFilter:
+    """Which records a list has; empty fields narrow nothing. Times are in seconds since 1970."""
+
+    publication: str | None = None
+    states: frozenset[str] = frozenset()
+    since: int | None = None
+    until: int | None = None
+    is_incomplete: bool = False
+    waits: bool = False
+
+    @property
+    def is_of_ids(self) -> bool:
+        """Whether the names of records alone tell which are in the list."""
+        return self == RecordFilter(publication=self.publication)
+
+    def takes(self, stored_record: Record, discarded: Collection[str]) -> bool:
+        """Return whether a record is in the list; discarded ones are where they are asked for alone."""
+        if stored_record.state not in self.states if self.states else stored_record.id in discarded:
+            return False
+        if self.is_incomplete and not is_incomplete(stored_record):
+            return False
+        if self.waits and stored_record.state not in HELD:
+            return False
+        if self.since is None and self.until is None:
+            return True
+        at = None if stored_record.date is None else stored_record.date.timestamp()
+        return at is not None and (self.since or 0) <= at < (math.inf if self.until is None else self.until)
+
+
+def is_incomplete(stored_record: Record) -> bool:
+    """Return whether a crawl that was made is known to lack something."""
+    is_made = stored_record.state not in {RecordState.OPEN, RecordState.CANCELLED}
+    return is_made and stored_record.completeness is False
+
+
+_LIST_OPTIONS = (
+    archive_option,
+    _publication,
+    click.option(
+        "--state",
+        "states",
+        type=click.Choice([*map(str, RecordState)]),
+        multiple=True,
+        help="Only records in this state. May be given again.",
+    ),
+    click.option("--waits", is_flag=True, help="Only those that wait for a release."),
+    click.option("--incomplete", is_flag=True, help="Only crawls that are known to lack something."),
+    click.option("--during", metavar="SPAN", help="Only those of this span (CET): 2024, 2024-03, 2019..2021."),
+    click.option("--since", metavar="TIME", help="Only those from this time on (CET): 2024, 2024-03, 2024-03-31."),
+    click.option("--until", metavar="TIME", help="Only those up to the end of this time (CET): 2024, 2024-03."),
+    click.option(
+        "--limit",
+        type=click.IntRange(min=0),
+        default=50,
+        show_default=True,
+        help="So many of the newest; 0 for all.",
+    ),
+    format_option(*LIST),
+)
+
+
+def _list_options(command: _F) -> _F:
+    for option in reversed(_LIST_OPTIONS):
+        command = option(command)
+    return command
+
+
 @record.command(name="list")
-@archive_option
-@_publication
-@click.option("--state", type=click.Choice([*map(str, RecordState)]), help="Only records in this state.")
-@click.option("--limit", default=50, show_default=True, help="So many of the newest; 0 for all.")
-@format_option(*LIST)
-def list_(archive: str | None, publication: str | None, state: str | None, limit: int, form: Form) -> None:
+@_list_options
+def list_(archive: str | None, **options: Any) -> None:
     """List records, the newest crawl first; discarded ones only with `--state discarded`.
+
+    Below the table are the sums of what it shows.
 
     \b
     Examples:
       webarc-agent record list
+      webarc-agent record list --waits --publication example
+      webarc-agent record list --incomplete --during 2026-11
       webarc-agent record list --publication example --limit 0 --json
-      webarc-agent record list --state counted
     """
+    _list_records(archive, **options)
+
+
+@click.command()
+@_list_options
+def crawls(archive: str | None, **options: Any) -> None:
+    """List crawls, the newest first: by state, publication and time. It is `record list`.
+
+    Discarded ones are listed only with `--state discarded`. Below the table are the sums of what it shows.
+
+    \b
+    Examples:
+      webarc-agent crawls
+      webarc-agent crawls --publication example --since 2026
+      webarc-agent crawls --incomplete
+      webarc-agent crawls --waits --format csv
+    """
+    _list_records(archive, **options)
+
+
+def _filter_of(options: Mapping[str, Any]) -> RecordFilter:
+    """Return what the options ask for. Raises UsageError."""
+    spans = {name: typed_span(name, options[name]) for name in ("during", "since", "until") if options[name]}
+    if "during" in spans and len(spans) > 1:
+        raise UsageError("--during is both ends of a time; it does not go with --since and --until")
+    begin, end = spans.get("during", (None, None))
+    return RecordFilter(
+        options["publication"],
+        frozenset(options["states"]),
+        spans["since"][0] if "since" in spans else begin,
+        spans["until"][1] if "until" in spans else end,
+        options["incomplete"],
+        options["waits"],
+    )
+
+
+def _list_records(archive: str | None, *, limit: int, form: Form, **options: Any) -> None:
+    chosen = _filter_of(options)
     place = opened(archive)
     catalogue = catalogue_of(place)
     discarded = catalogue.discarded()
-    matching = (
-        stored_record
-        for stored_record in catalogue.records(publication)
-        if (stored_record.state == state if state else stored_record.id not in discarded)
-    )
+    stored_records = catalogue.records(chosen.publication)
+    matching = (stored_record for stored_record in stored_records if chosen.takes(stored_record, discarded))
     shown = list(islice(matching, limit or None))
     asked = _asked(place)
     if form is not Form.TABLE:
@@ -114,32 +227,65 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
         )
         print_rows(form, rows, iter)
         return
+    if not shown:
+        click.echo("none")
+        return
+    _show_records(place, shown, asked)
+    if chosen.is_of_ids:
+        older = sum(record_id not in discarded for record_id in catalogue.ids(chosen.publication)) - len(shown)
+        more = f"and {older} older ones" if older else ""
+    else:
+        more = "and older ones" if next(matching, None) is not None else ""
+    if more:
+        click.echo(f"{more}; `--limit 0` lists all")
+
+
+def _show_records(place: Archive, shown: Sequence[Record], asked: Mapping[str, list[str]]) -> None:
+    """Print the table, and the sums of it."""
     decides = any(
         stored_record.release != "automatic" or stored_record.state != RecordState.RELEASED or stored_record.id in asked
         for stored_record in shown
     )
     table = Table(box=None, pad_edge=False)
     for column in ("", "record", "date", "domains", "", *(["state"] if decides else [])):
-        table.add_column(column, no_wrap=column != "domains")
+        # What the next command wants is whole on any terminal.
+        least = max(len(stored_record.id) for stored_record in shown) if column == "record" else None
+        table.add_column(column, no_wrap=column != "domains", min_width=least)
     for stored_record in shown:
-        whole = "incomplete" if stored_record.completeness is False else ""
-        cells = (
+        cells: list[str | Text] = [
             str(stored_record.number),
             stored_record.id,
             stored_record.text(FieldNumber.DATE),
             _sites(stored_record),
-            whole,
-        )
-        table.add_row(*cells, *([_state(place, stored_record, asked)] if decides else []))
-    console = table_console()
-    console.print(table)
+            cell_of("incomplete", Mood.BAD) if stored_record.completeness is False else "",
+        ]
+        if decides:
+            cells.append(cell_of(_state(place, stored_record, asked), mood_of(stored_record.state)))
+        table.add_row(*cells)
+    show_table(table)
+    for line in _lines_of_sums(shown, with_states=decides):
+        click.echo(line)
+
+
+def _lines_of_sums(shown: Sequence[Record], *, with_states: bool) -> Iterator[str]:
+    """Yield how many crawls there are, and in which states."""
+    states = Counter(stored_record.state for stored_record in shown)
+    counted = ", ".join(styled(f"{count} {state}", mood_of(state)) for state, count in states.most_common())
+    line = f"{len(shown)} crawl{'s' * (len(shown) != 1)}" + f": {counted}" * with_states
+    if incomplete := sum(map(is_incomplete, shown)):
+        line += f"; {styled(f'{incomplete} incomplete', Mood.BAD)}"
+    counted_files = [files for files in (_number(stored_record, FieldNumber.FILES) for stored_record in shown) if files]
+    size = sum(_number(stored_record, FieldNumber.BYTES) or 0 for stored_record in shown)
+    of = f" in {len(counted_files)} of them" if len(counted_files) < len(shown) else ""
+    yield f"{line}; {sum(counted_files):,} files{of}, {size:,} bytes"
     if any(stored_record.state in HELD for stored_record in shown):
-        console.print("not released: readers do not see it; `webarc-agent record release RECORD` releases it")
-    older = (
-        sum(record_id not in discarded for record_id in catalogue.ids(publication)) - len(shown) if state is None else 0
-    )
-    if older:
-        console.print(f"and {older} older ones")
+        yield "not released: readers do not see it; `webarc-agent record release RECORD` releases it"
+
+
+def _number(stored_record: Record, field: FieldNumber) -> int | None:
+    """Return the number in a field of a record; None where nobody counted."""
+    text = stored_record.text(field)
+    return int(text) if text.isdecimal() else None
 
 
 def _sites(stored_record: Record) -> str:
@@ -158,7 +304,7 @@ def _asked(place: Archive) -> dict[str, list[str]]:
     return steps_by_record
 
 
-def _state(place: Archive, record: Record, asked: dict[str, list[str]]) -> str:
+def _state(place: Archive, record: Record, asked: Mapping[str, list[str]]) -> str:
     """Return the state of a record, whether it waits for its release, and the step that waits, or runs and locks it."""
     state = f"{record.state}{', not released' * (record.state in HELD)}"
     if stepfolders.is_locked(place, record.id):
@@ -188,13 +334,13 @@ def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> N
         }
         print_object(record_fields, indent=1)
         return
-    console = table_console()
+    out = table_console()
     state = (
         ""
         if stored_record.release == "automatic" and stored_record.state is RecordState.RELEASED
         else f" ({stored_record.state})"
     )
-    console.print(f"{stored_record.title.text}{state}")
+    out.print(f"{stored_record.title.text}{state}")
     table = Table(box=None, pad_edge=False, show_header=False)
     for _ in range(3):
         table.add_column()
@@ -220,7 +366,7 @@ def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> N
             "attached",
             f"{attachment.name}, {attachment.bytes:,} bytes" + f": {attachment.note}" * bool(attachment.note),
         )
-    console.print(table)
+    out.print(table)
 
 
 @record.command()
@@ -374,7 +520,9 @@ _reason = click.option("--reason", default="", metavar="TEXT", help="Kept in the
     shell_complete=complete_configured,
     help="All crawls of this publication that wait for a release.",
 )
-@click.option("--before", metavar="TIME", help="With --publication: only those before this time (CET).")
+@click.option(
+    "--before", metavar="TIME", help="With --publication: only those before this time (CET): 2026, 2026-11, 2026-11-21."
+)
 @_reason
 def release(
     record_ids: tuple[str, ...], archive: str | None, publication: str | None, before: str | None, reason: str
@@ -391,7 +539,7 @@ def release(
     place = opened(archive)
     ids: Iterable[str] = record_ids
     if publication is not None:
-        until = None if before is None else _time(before)
+        until = None if before is None else from_epoch(typed_span("before", before)[0])
         waiting = (
             record
             for record in catalogue_of(place).records(publication)
@@ -400,13 +548,6 @@ def release(
         ids = [record.id for record in waiting if until is None or (record.date is not None and record.date < until)]
     for record_id in ids:
         _decide(place, record_id, Decision.RELEASE, reason)
-
-
-def _time(text: str) -> Any:
-    try:
-        return parse_time(text if "T" in text else f"{text}T00:00:00")
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def _decision(decision: Decision, explain: str) -> None:
@@ -471,6 +612,8 @@ def _head(record: Record) -> dict[str, Any]:
         "commit_tags": [str(part.tag) for part in record.sites_first],
         "complete": record.complete,
         "import": is_import(record.id),
+        "files": _number(record, FieldNumber.FILES),
+        "bytes": _number(record, FieldNumber.BYTES),
     }
 
 
@@ -569,7 +712,8 @@ def step(record_id: str, name: str, archive: str | None, again: bool, wait: bool
 def _run(place: Archive, record_id: str, wanted: WorkflowStep) -> bool:
     if wanted is not WorkflowStep.CAPTURE:
         return follow(place, record_id)
-    running.run_step(place, step_folder(record_id, wanted), stop=stop_on_signals())
+    with Display(console) as display:
+        running.run_step(place, step_folder(record_id, wanted), stop=stop_on_signals(), progress=display)
     return follow(place, record_id)
 
 
@@ -739,7 +883,7 @@ def _show_attachments(rows: Iterable[dict[str, Any]]) -> None:
         table.add_column(column, no_wrap=True, justify="right" if column == "bytes" else "left")
     for row in rows:
         table.add_row(row["name"], f"{row['bytes']:,}", row["at"], row["by"], row["note"])
-    table_console().print(table)
+    show_table(table)
 
 
 def _write_out(catalogue: Catalogue, blob: str, size: int, name: str, to: Path | None) -> None:

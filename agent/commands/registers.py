@@ -15,10 +15,11 @@ from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.formats import Format, MediaType
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config.directory import Archive
+from webarcfs.commands.lazy_commands import VerbGroup
 from webarcfs.commands.listing import LIST, Form, format_option, print_rows
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def register() -> None:
     """Look at the registers of formats, types and programs; say what is known of a format or type.
 

@@ -19,7 +19,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from agent.commands.common import archive_option, opened, settings_of
+from agent.commands.common import archive_option, of_former, opened, settings_of
 from agent.crawl import crawl_log, job_folder, job_orders, scope
 from agent.crawl.job_folder import JobState, kind_of
 from agent.crawl.vocabulary import CERTIFICATE_FAULTS, DECISIONS, IN_CRAWL_LOG, NOT_TRIED, Reason, ViewState
@@ -48,7 +48,17 @@ from webarcfs.archive.model.metadata import PAGE_ROLE, CommitTag, format_time, f
 from webarcfs.archive.model.urls import both_schemes, domain_of
 from webarcfs.commands.completing import complete_reports
 from webarcfs.commands.lazy_commands import with_archive
-from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_object, print_rows, table_console
+from webarcfs.commands.listing import (
+    LIST,
+    OBJECT,
+    Form,
+    Row,
+    format_option,
+    print_object,
+    print_rows,
+    show_table,
+    table_console,
+)
 from webarcfs.commands.snapshot_names import Beside, Latest, StateAt, VisibleSnapshots, parse_name, resolve
 from webarcfs.content.extractors.extracted import SENTENCES, Fault
 
@@ -100,7 +110,14 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
 @click.option("--on-server", type=click.IntRange(0), help="With --shares: as many documents as the site's server has.")
 @click.option("--unlinked", type=click.IntRange(0), help="With --shares: as many of these as no link leads to.")
 @click.option("--storage", is_flag=True, help="What the archive takes by publication, year and part, and a year will.")
-@click.option("--top", default=20, show_default=True, help="Rows of a table; 0 for all (JSON and CSV have all).")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Rows of a table; 0 for all (JSON and CSV have all).",
+)
+@click.option("--top", "former_limit", type=click.IntRange(min=0), hidden=True, help="The old name of --limit.")
 def report(  # each option is a branch
     job: str | None,
     *,
@@ -114,7 +131,8 @@ def report(  # each option is a branch
     on_server: int | None,
     unlinked: int | None,
     storage: bool,
-    top: int,
+    limit: int,
+    former_limit: int | None,
 ) -> None:
     """Show what a job did, and what came of its URLs.
 
@@ -151,9 +169,10 @@ def report(  # each option is a branch
     if as_csv and form not in {Form.TABLE, Form.CSV}:
         raise UsageError("--json and --csv exclude each other")
     form = Form.CSV if as_csv else form
+    top = of_former("--top", former_limit, "--limit", limit)
     if storage:
         if job is not None or form not in OBJECT or text or shares:
-            raise UsageError("--storage is of the whole archive: it goes with --json and --top alone")
+            raise UsageError("--storage is of the whole archive: it goes with --json and --limit alone")
         place = opened(archive)
         catalogue_of(place)
         show(storage_of(place, settings_of(place)), as_json=form is Form.JSON, top=top)
@@ -486,7 +505,7 @@ def _show_shares(rows: list[tuple[str, int, float]]) -> None:
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
     for name, count, share in rows:
         table.add_row(name, f"{count:,}", f"{share:.1f}", bar(share, 100))
-    table_console().print(table)
+    show_table(table)
 
 
 def _textless(archive: Archive, tags: list[CommitTag], form: Form) -> None:
@@ -517,13 +536,13 @@ def _show_pages(folder: Path, host: str | None, form: Form, top: int, *, is_live
         for page in shown_pages.worst_first(views)
     ]
 
-    def show_table(_: object) -> None:
+    def show_pages(_: object) -> None:
         if not rows:
             click.echo("no browser showed a page")
             return
-        table_console().print(_table_of_pages(rows, top))
+        show_table(_table_of_pages(rows, top))
 
-    print_rows(form, rows, show_table, as_json=_print_array, columns=_SHOWN, newline="\n")
+    print_rows(form, rows, show_pages, as_json=_print_array, columns=_SHOWN, newline="\n")
 
 
 def _table_of_pages(rows: Sequence[Row], top: int) -> Table:
@@ -664,14 +683,14 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int, *, is_after_pat
         console.print(f"  {line}")
     if lacks := missing_in(summary).rows:
         console.print()
-        console.print(_table_of_missing(lacks, top))
+        show_table(_table_of_missing(lacks, top))
     if ends := summary.get("hosts"):
         console.print()
-        console.print(_table_of_hosts(ends, top))
+        show_table(_table_of_hosts(ends, top))
     for name, rows in job_tables.sorted():
         if rows:
             console.print()
-            console.print(_table(name, rows, top))
+            show_table(_table(name, rows, top))
 
 
 def _lines(summary: dict[str, Any], *, is_after_patches: bool) -> Iterator[str]:

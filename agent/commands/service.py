@@ -22,7 +22,7 @@ from typing import Any
 
 import click
 
-from agent.commands.common import ROOT_WARNING, archive_option, log_as_asked, opened, settings_of
+from agent.commands.common import archive_option, log_as_asked, mood_of, opened, settings_of, warn_of_root
 from agent.crawl import browser_check
 from agent.crawl.browser_check import BrowserCheck
 from agent.notifying import channels, notifier
@@ -38,7 +38,7 @@ from webarcfs.archive.model.errors import Exit, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.processes import Process
 from webarcfs.commands.lazy_commands import log_format_option
-from webarcfs.commands.listing import OBJECT, Form, format_option, print_object
+from webarcfs.commands.listing import OBJECT, Form, Mood, format_option, print_object, styled
 from webarcfs.commands.output import described
 from webarcfs.web.listeners import address as listen_address
 
@@ -88,8 +88,7 @@ def start(  # noqa: PLR0917 # click calls it by names
     detached = os.environ.pop(_DETACHED, None) is not None
     if not detach:
         loop.to_file(place.log, as_json=as_json)
-    if os.geteuid() == 0:
-        _log.info("%s", ROOT_WARNING)
+    warn_of_root()
     first = tuple(dict.fromkeys(start_url(url) for url in urls))
     if metrics_listen is not None:
         listen_address(metrics_listen)  # a wrong one is said at once
@@ -232,7 +231,7 @@ def _settings(archive: Archive) -> Settings:
 
 def _lines(summary: dict[str, Any]) -> Iterator[str]:
     agent = summary["agent"]
-    runs = f"agent {agent['pid']} runs since {agent['since']}" if agent else "no agent runs"
+    runs = f"agent {agent['pid']} runs since {agent['since']}" if agent else styled("no agent runs", Mood.WAITS)
     yield f"{summary['archive']}: {runs}"
     yield from (f"  webarc.toml: {fault}" for fault in summary["settings_faults"])
     yield from (f"  webarc.toml: {line}" for line in summary["settings_warnings"])
@@ -250,7 +249,8 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
         why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""
         held = f", {job['held']}" if job["held"] and job["held"] != job["reason"] else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] and job["stage"] == "capture" else ""
-        yield f"  {job['job']}: {job['state']}{why}{held}, {_progress(job)}, {job['bytes']} bytes{until}"
+        state = styled(job["state"], mood_of(job["held"] or job["state"]))
+        yield f"  {job['job']}: {state}{why}{held}, {_progress(job)}, {job['bytes']} bytes{until}"
         if shown := text_of_views(job["views"]):
             yield f"    {shown}"
     for publication in summary["publications"]:
@@ -285,10 +285,10 @@ def _publication(publication: dict[str, Any], undated: str) -> Iterator[str]:
     coming = "retired" if publication["retired"] else coming
     last = publication["last"]
     yield f"  {publication['name']}: {coming}" + (
-        f"; last {last['job']}: {last['state']}" if last else "; never finished yet"
+        f"; last {last['job']}: {styled(last['state'], mood_of(last['state']))}" if last else "; never finished yet"
     )
     if last and last["complete"] is False:
-        yield "    incomplete: nothing was removed"
+        yield f"    {styled('incomplete', Mood.BAD)}: nothing was removed"
     yield from (f"    {warning}" for warning in (last["warnings"] if last else []))
     for name, failure in (last["filter_errors"] if last else {}).items():
         yield f"    filter {name} failed on {failure['documents']} documents, and kept them: {failure['error']}"

@@ -18,7 +18,7 @@ from agent.service.units import MARK, Part, UnitOf, unit_text
 from webarcfs.archive.config import directory, named_archives, settings_files, validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import SettingsError, UsageError
-from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.lazy_commands import AbsolutePath, VerbGroup
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _SYSTEM = Path("/etc/systemd/system")
@@ -28,7 +28,7 @@ _TEMPLATES = "examples"
 _EXECUTABLE = 0o001
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def service() -> None:
     """Let systemd run the agent, the desk, the reading room or a mount of an archive.
 

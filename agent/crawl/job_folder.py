@@ -92,6 +92,13 @@ class Hold(StrEnum):
     DEADLINE = "deadline"
 
 
+def lead_on(job: str, hold: Hold | None) -> str:
+    """Return what a person may do about a job that waits for an order."""
+    if hold is not Hold.DEADLINE:
+        return f"held ({hold}); `webarc-agent job resume {job}` continues it"
+    return f"held ({hold}); `webarc-agent job deadline {job} TIME` gives it more time, `job stop` and `discard` end it"
+
+
 #: States in which a process works on the item.
 AT_WORK = frozenset({Phase.WAITING, Phase.COLLECTING, Phase.CONVERTING})
 

@@ -36,7 +36,7 @@ from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.crawl_log import LiveLog
 from agent.crawl.disposition import OVER_SIZE, OVER_TIME, ArchivedPages, Captured, Disposition
 from agent.crawl.frontier import NO_STATES, SHOWED_SECRETS, FrontierUrl, UrlOutcome
-from agent.crawl.job_folder import Hold, Job
+from agent.crawl.job_folder import Hold, Job, lead_on
 from agent.crawl.job_orders import OrderBook
 from agent.crawl.politeness import LONGEST_PAUSE, Permission, RobotsCache, failed
 from agent.crawl.public_proxy import PublicProxy
@@ -732,7 +732,7 @@ class _Capture:
         if self.job.by_agent:  # which begins the job again, once it has an order
             self.book.take(at_once=True)
             return Captured(False, str(self.book.held)) if self.book.held else None
-        _log.warning("%s is held (%s); `webarc-agent job` resumes it", self.job.name, self.book.held)
+        _log.warning("%s is %s", self.job.name, lead_on(self.job.name, self.book.held))
         while self.book.held and not self.book.stopped and not self.job.stop.wait(_WATCH):
             self.book.take()
         return Captured(False, "stopped") if self.job.stop.is_set() else None

@@ -358,7 +358,7 @@ class Figure(_Word):
     SEED3 = "seed3:", "The state that the archive of the Portuguese web gives such a document."
     DEPTH = "depth:", "So many links lie between a start URL and it."
     LINKS = "links:", "So many links were found in it."
-    TRIES = "tries:", "It was requested so often."
+    TRIES = "tries:", "Its server was asked for it so often, since it failed or was busy before."
     HASH_ROUTES = (
         "hash-routes:",
         "So many links lead from the page to itself by `#/` or `#!` alone; with `hash_routes`, the browser shows them.",

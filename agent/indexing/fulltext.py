@@ -18,6 +18,7 @@ from webarcfs.archive.config.settings_files import replace_file
 from webarcfs.archive.index import database
 from webarcfs.archive.model.errors import SettingsError, UsageError, WebarcError
 from webarcfs.archive.system import locks
+from webarcfs.archive.system.clocks import Progress, unseen
 
 if TYPE_CHECKING:
     from agent.indexing.fulltext_run import Indexed
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _STATE = "state"
 #: Is called with a domain, documents done, and documents known.
-Progress = Callable[[str, int, int], None]
 
 
 def installed() -> bool:
@@ -69,7 +69,7 @@ def count_behind(archive: Archive) -> int:
 def bring_in_step(
     archive: Archive,
     stop: Callable[[], bool] = lambda: False,
-    progress: Progress = lambda *_: None,
+    progress: Progress = unseen,
     *,
     anew: bool = False,
 ) -> Indexed:
@@ -112,7 +112,7 @@ def findings(archive: Archive) -> list[str]:
         return list(fulltext_run.findings(archive, in_step=not is_behind(archive))) if free else []
 
 
-def recovered(archive: Archive) -> int | None:
+def recovered(archive: Archive, progress: Progress = unseen) -> int | None:
     """Repair the index, if there is one: rebuild it where something is wrong, else bring it in step.
 
     Returns the number of documents that were put into it; None if none is wanted, and then there is none any more.
@@ -124,7 +124,7 @@ def recovered(archive: Archive) -> int | None:
     wrong = findings(archive)
     for line in wrong:
         _log.warning("%s", line)
-    return bring_in_step(archive, anew=bool(wrong)).documents
+    return bring_in_step(archive, progress=progress, anew=bool(wrong)).documents
 
 
 def remove_leftovers(archive: Archive) -> None:

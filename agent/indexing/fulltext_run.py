@@ -32,6 +32,7 @@ from webarcfs.archive.index.database import SourceSnapshot, SourceVersion
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, from_epoch
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.content.extractors.extracted import SENTENCES, Extracted, Fault
 from webarcfs.content.extractors.extracting import has_text
 from webarcfs.search import generations
@@ -81,7 +82,6 @@ _ANEW = "`webarc-agent index --rebuild` rebuilds it"
 #: Documents between two commits: a kill loses no more work than this.
 _AT_ONCE = 20_000
 #: Is called with a domain, documents done, and documents known.
-Progress = Callable[[str, int, int], None]
 #: `seq_until` of current versions in webarc.db.
 _NEVER = (1 << 63) - 1
 

@@ -40,6 +40,7 @@ from webarcfs.archive.model.errors import (
 )
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.cache import identity
+from webarcfs.archive.system.clocks import Progress, unseen
 from webarcfs.content import mimetype, outlinks, text
 from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 
@@ -255,7 +256,9 @@ def drop_vanished(archive: Archive, tags: dict[str, set[str]], damaged: set[str]
         _log.error("links.db was not checked: %s", error)
 
 
-def rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set[str]) -> int | None:
+def rebuild(
+    archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set[str], progress: Progress = unseen
+) -> int | None:
     """Rebuild links.db from snapshots (domain, commit) in the order of publication; return the number of links.
 
     Returns None if links are not wanted. The domains in `damaged` are skipped; a domain that proves damaged keeps the
@@ -265,15 +268,16 @@ def rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set
         remove(archive.links)
         return None
     with locks.exclusive(archive.links_lock):
-        return _rebuild(archive, snapshots, damaged)
+        return _rebuild(archive, snapshots, damaged, progress)
 
 
-def _rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set[str]) -> int:
+def _rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: set[str], progress: Progress) -> int:
     scratch = archive.links.with_name(".links.db.new")
     remove(scratch)
     bad = set(damaged)
     with LinksDatabase(scratch) as base:
-        for domain, oid in snapshots:
+        for number, (domain, oid) in enumerate(snapshots):
+            progress("read links of snapshots", number, len(snapshots))
             if domain not in bad:
                 try:
                     store = Repository(archive.repository(domain))
@@ -283,6 +287,7 @@ def _rebuild(archive: Archive, snapshots: Sequence[tuple[str, str]], damaged: se
                 except Damaged as error:
                     _log.error("%s", error)
                     bad.add(domain)
+        progress("read links of snapshots", len(snapshots), len(snapshots))
         count = base.counts()["links"]
     _replace(archive.links, scratch)
     return count

@@ -32,6 +32,7 @@ from webarcfs.archive.model.errors import Busy, Damaged, DatabaseDamaged, Databa
 from webarcfs.archive.model.metadata import CommitTag, MetaData, parse_compact_time
 from webarcfs.archive.model.url_lists import Met, Redirect
 from webarcfs.archive.repair.mending import mend
+from webarcfs.archive.system.clocks import Progress, unseen
 
 # == metadata =========================================================================================================
 
@@ -119,9 +120,6 @@ def _metadata(store: Repository, blob: str | None, path: str) -> MetaData | None
 # == recovery =========================================================================================================
 
 
-Progress = Callable[[int, int], None]
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class IndexedSnapshot:
     """A crawl's commit; the order of instances is the order of the feed."""
@@ -148,14 +146,14 @@ class Recovered:
     left: tuple[str, ...] = ()
 
 
-def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered:
+def recover(archive: Archive, progress: Progress = unseen) -> Recovered:
     """Rebuild webarc.db, `changes` and, if wanted, links.db from the repositories; remove a damaged catalogue.db.
 
     Publications wait meanwhile, except during the rebuild of links.db, which takes longest. First, locks left by a
     killed git are removed, and HEAD, refs and configurations are repaired as far as their content can be determined.
     Then the additions that dead mounts left in the journal are committed.
     """
-    mended, left = _mend(archive)
+    mended, left = _mend(archive, progress)
     replay(archive)
     with sequence.hold(archive):
         snapshots, damaged = _all_snapshots(archive, {})
@@ -168,7 +166,7 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
             remove(archive.database)
         scratch.replace(archive.database)
         lines = Feed(archive.changes).rewrite(snapshot.tag for snapshot in snapshots)
-    links = rebuild(archive, [(snapshot.domain, snapshot.oid) for snapshot in snapshots], damaged)
+    links = rebuild(archive, [(snapshot.domain, snapshot.oid) for snapshot in snapshots], damaged, progress)
     for domain in sorted(set(archive.domains()) - damaged) if links is not None else ():
         catch_up_links(archive, domain)  # snapshots published meanwhile
     try:
@@ -178,10 +176,12 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
     return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links, mended, left)
 
 
-def _mend(archive: Archive) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _mend(archive: Archive, progress: Progress) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Repair each repository; return lines on repaired and remaining damage. One failure does not affect the others."""
     done, left = [], []
-    for domain in archive.domains():
+    domains = list(archive.domains())
+    for number, domain in enumerate(domains):
+        progress("check repositories", number, len(domains))
         git_command.remove_left_locks(archive.repository(domain))
         try:
             mended = mend(archive, domain)
@@ -190,10 +190,11 @@ def _mend(archive: Archive) -> tuple[tuple[str, ...], tuple[str, ...]]:
             continue
         done += [f"{domain}: {line}" for line in mended.done]
         left += [f"{domain}: {line}" for line in mended.left]
+    progress("check repositories", len(domains), len(domains))
     return tuple(done), tuple(left)
 
 
-def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None:
+def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False, progress: Progress = unseen) -> None:
     """Index published snapshots that are not indexed, and complete the feed. If none is missing, it only lists refs.
 
     The additions that dead mounts left in the journal are committed first. `stop` ends the reading of links, which may
@@ -207,13 +208,13 @@ def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None
         for snapshot in snapshots:
             tags[snapshot.domain].add(str(snapshot.tag))
         drop_vanished(archive, tags, damaged)
-        in_step = _index_missing(archive, snapshots)
+        in_step = _index_missing(archive, snapshots, progress)
     if in_step:
         for domain in behind(archive, {domain: own for domain, own in tags.items() if domain not in damaged}):
             catch_up_links(archive, domain, stop)
         return
     _log.warning("%s did not match git; it is rebuilt", archive.database)
-    recover(archive)
+    recover(archive, progress)
 
 
 def catch_up_domain(archive: Archive, domain: str, met_arcs: Mapping[str, _MetArcs] = MappingProxyType({})) -> None:
@@ -259,7 +260,7 @@ def _complete_feed(archive: Archive, snapshots: list[IndexedSnapshot], damaged: 
     feed.rewrite(snapshot.tag for snapshot in snapshots)
 
 
-def _index_missing(archive: Archive, snapshots: list[IndexedSnapshot]) -> bool:
+def _index_missing(archive: Archive, snapshots: list[IndexedSnapshot], progress: Progress) -> bool:
     """Index missing snapshots; return False if the database must be rebuilt: damaged, or with snapshots not in git."""
     domains = {snapshot.domain for snapshot in snapshots}
     tags = {str(snapshot.tag) for snapshot in snapshots}
@@ -269,7 +270,7 @@ def _index_missing(archive: Archive, snapshots: list[IndexedSnapshot]) -> bool:
             if indexed - tags:
                 return False
             missing = [snapshot for snapshot in snapshots if str(snapshot.tag) not in indexed]
-            _index_all(archive, database, missing, lambda *_: None)
+            _index_all(archive, database, missing, progress)
     except DatabaseDamaged as error:
         _log.warning("%s", error)
         return False
@@ -289,7 +290,7 @@ def _index_all(archive: Archive, database: Database, snapshots: list[IndexedSnap
             except Damaged as error:
                 _log.error("%s", error)
                 damaged.add(snapshot.domain)
-        progress(number, len(snapshots))
+        progress("index snapshots", number, len(snapshots))
     return damaged
 
 

@@ -48,7 +48,7 @@ from agent.catalogue.recording import keep_capture, keep_patch
 from agent.crawl import frontier, job_folder
 from agent.crawl.disposition import Captured
 from agent.crawl.frontier import FILTER_ERRORS, FilterFailure, FrontierUrl, PublishedDomain
-from agent.crawl.job_folder import Job, JobState, Phase, StateKeeper, reason_of
+from agent.crawl.job_folder import Hold, Job, JobState, Phase, StateKeeper, reason_of
 from agent.crawl.vocabulary import (
     LinkKind,
     Reason,
@@ -708,7 +708,7 @@ def until_stopped(job: Job, keeper: StateKeeper, work: Callable[[], _Outcome], h
         return work()
     except Interrupted:
         keeper.to(Phase.INTERRUPTED, reason=keeper.item.held or "stopped", failures=0)
-        how = f"held ({keeper.item.held}); `webarc-agent job` resumes it" if keeper.item.held else how
+        how = job_folder.lead_on(job.name, Hold(keeper.item.held)) if keeper.item.held else how
         return JobOutcome(job.name, True, False, (how,), (), {}, None)
 
 

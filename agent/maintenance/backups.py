@@ -28,7 +28,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -47,6 +47,7 @@ from webarcfs.archive.model.metadata import compact_time, format_time, now, pars
 from webarcfs.archive.repair import mending
 from webarcfs.archive.repair.mending import mend_plain
 from webarcfs.archive.system import files, locks
+from webarcfs.archive.system.clocks import Progress, unseen
 from webarcfs.archive.system.files import mirror, remove_others, sync_folder
 
 # == mark =============================================================================================================
@@ -131,7 +132,6 @@ _PLAIN = (
 )
 _JOURNAL = "journal"
 _TRIES_WITHOUT_LOCK = 3
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Copied:
     notes: tuple[str, ...] = ()
 
 
-def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None, *, quick: bool = False) -> Copied:
+def backup(archive: Archive, target: Path, progress: Progress = unseen, *, quick: bool = False) -> Copied:
     """Update the backup in `target`, or begin one there. Unless `quick`, the existing copy is read and checked.
 
     Raises UsageError if the folder contains anything else, or the backup of another archive; Busy if it is in use;
@@ -188,7 +188,7 @@ def _differs(copy: Path) -> str:
 
 
 def restore(
-    source: Path, root: Path, progress: Progress = lambda *_: None, *, partial: bool = False
+    source: Path, root: Path, progress: Progress = unseen, *, partial: bool = False
 ) -> tuple[Copied, Recovered, bool]:
     """Make an archive in the empty folder `root` from a backup; webarc.db and the feed are rebuilt.
 
@@ -204,14 +204,14 @@ def restore(
         for name in (*_PLAIN, _JOURNAL):
             if (source / name).exists():
                 mirror(source / name, archive.root / name)
-        recovered = recover(archive)
+        recovered = recover(archive, progress)
         missing = [*copied.failed, *recovered.left, *(f"{domain}: it cannot be read" for domain in recovered.damaged)]
         if missing and partial:
             (archive.root / MISSING).write_text("".join(f"{line}\n" for line in missing), "utf-8", "replace")
         if partial or not missing:
             directory.finish(archive)  # before this, the folder is no archive
             (archive.root / RESTORING).unlink()
-            catch_up_records(archive)  # of captures that were published while the backup was made
+            catch_up_records(archive, progress=progress)  # of captures that were published while the backup was made
         return copied, recovered, mark["finished"] is not None
 
 
@@ -252,6 +252,7 @@ def _copy_all(source: Archive, target: Archive, progress: Progress, *, live: boo
     if source.catalogue.is_dir():
         pairs.insert(0, _Pair(source.catalogue.name, source.catalogue, target.catalogue, source.catalogue_lock))
     moved, failed, mended = 0, [], []
+    progress("copy repositories", 0, len(pairs))
     for number, pair in enumerate(pairs, 1):
         if not live:
             failed += [f"{pair.name}: {line}" for line in mending.faults(pair.original)]
@@ -387,7 +388,7 @@ LEFT_OUT = "objects and documents one by one (but for the checksums of the files
 _AGAIN = "`webarc-agent backup`, from a sound archive, copies it again"
 
 
-def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
+def verify_backup(folder: Path, progress: Progress = unseen, *, quick: bool = False) -> Iterator[str]:
     """Yield a line for each finding. `quick` reads all files of git, but not the objects in them.
 
     Raises Busy while a backup is being made or restored, UsageError if the mark cannot be read.
@@ -396,7 +397,9 @@ def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
         if mark["finished"] is None:
             yield f"{MARK}: the last backup was not finished; make it again"
         archive, domains = Archive(folder), {}
-        for name in archive.domains() if archive.content.is_dir() else ():
+        names = list(archive.domains()) if archive.content.is_dir() else []
+        for number, name in enumerate(names):
+            progress("check repositories", number, len(names))
             findings = list(mending.faults(archive.repository(name)))
             try:
                 domain = read_refs(Repository(archive.repository(name)), name)
@@ -404,15 +407,16 @@ def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
                 yield from (f"{name}: {line}; {_AGAIN}" for line in findings or [str(error)])
                 continue
             domains[name] = domain
-            findings += [*domain.findings, *_domain(domain, quick)]
+            findings += [*domain.findings, *_domain(domain, progress, quick)]
             yield from (f"{name}: {line}; {_AGAIN}" for line in findings)
             domain.current = None  # bounds memory
+        progress("check repositories", len(names), len(names))
         yield from (f"{line}; {_AGAIN}" for line in catalogue_findings(archive, quick=quick))
         if archive.journal.is_dir():
             yield from journal(archive, domains)
 
 
-def _domain(domain: Domain, quick: bool) -> Iterator[str]:
+def _domain(domain: Domain, progress: Progress, quick: bool) -> Iterator[str]:
     try:
         yield from rotten(domain.store.path)
         if quick:
@@ -421,6 +425,6 @@ def _domain(domain: Domain, quick: bool) -> Iterator[str]:
             yield from fsck(domain.store)
         yield from history(domain)
         if not quick:
-            yield from documents(domain, None)
+            yield from documents(domain, None, progress)
     except WebarcError as error:
         yield str(error)

@@ -23,6 +23,7 @@ from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.repair import repacking
 from webarcfs.archive.system import locks
+from webarcfs.archive.system.clocks import Progress, unseen
 
 #: The interval after which it is due.
 INTERVAL = timedelta(days=1)
@@ -48,11 +49,13 @@ def due(archive: Archive, now: datetime) -> bool:
     return now - last >= INTERVAL or last > now + INTERVAL  # the clock was set back
 
 
-def maintain(archive: Archive) -> Maintained:
+def maintain(archive: Archive, progress: Progress = unseen) -> Maintained:
     """Maintain all domains and jobs that are not in use. One failure does not affect the others."""
     done = Maintained()
     (archive.log / _STAMP).touch()
-    for domain in archive.domains():
+    domains = list(archive.domains())
+    for number, domain in enumerate(domains):
+        progress("repack repositories", number, len(domains))
         with locks.if_free(archive.publishing_lock(domain)) as free:
             if not free:
                 done.busy.append(domain)
@@ -62,6 +65,7 @@ def maintain(archive: Archive) -> Maintained:
                 done.domains.append(domain)
             except (WebarcError, OSError) as error:
                 done.failed.append(f"{domain}: {error}")
+    progress("repack repositories", len(domains), len(domains))
     if archive.catalogue.is_dir():
         try:
             done.removed += _maintain_catalogue(archive)

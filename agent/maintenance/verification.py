@@ -38,6 +38,7 @@ from webarcfs.archive.model.urls import domain_of
 from webarcfs.archive.repair import mending
 from webarcfs.archive.repair.mending import MENDS, damaged_refs
 from webarcfs.archive.system import files, locks
+from webarcfs.archive.system.clocks import Progress, unseen
 
 # == domain verification ==============================================================================================
 
@@ -140,7 +141,7 @@ def history(domain: Domain) -> Iterator[str]:
             yield f"{commit.message.tag.ref} is missing, and commit {commit.oid} belongs to it"
 
 
-def documents(domain: Domain, sound: str | None) -> Iterator[str]:
+def documents(domain: Domain, sound: str | None, progress: Progress = unseen) -> Iterator[str]:
     """Check that each data.xml of main is valid, names its own ARC, and has its files beside it.
 
     With `sound`, a commit that was checked before, only the documents that differ from it are read.
@@ -152,10 +153,13 @@ def documents(domain: Domain, sound: str | None) -> Iterator[str]:
     before = _tree_of(store, sound)
     current: dict[str, dict[str, str]] = {}
     sound_so_far = before is None
+    count = 0
     for difference in store.differences(before, head.tree):
         folder, _, name = difference.path.rpartition("/")
         if name != DATA_XML or difference.new is None:
             continue
+        count += 1
+        progress(f"check documents of {domain.name}", count, 0)
         try:
             data_xml.validate(document := store.read(difference.new))
             meta = data_xml.metadata(document)
@@ -268,7 +272,7 @@ class _Seen:
         return {tag: number for domain in self.domains for tag, number in domain.sequence.items()}
 
 
-def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
+def verify(archive: Archive, progress: Progress = unseen, *, quick: bool = False) -> Iterator[str]:
     """Yield a line for each finding.
 
     `quick` checks only documents changed since the last verification, and leaves out the checks in `LEFT_OUT`.
@@ -289,8 +293,9 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
         seen.feed = list(Feed(archive.changes).lines())
     sound = _known(archive) if quick else {}
     now_sound = dict(sound)
-    for domain in seen.domains:
-        findings = list(_domain(archive, domain, sound.get(domain.name), quick))
+    for number, domain in enumerate(seen.domains):
+        progress("check repositories", number, len(seen.domains))
+        findings = list(_domain(archive, domain, sound.get(domain.name), progress, quick=quick))
         yield from (f"{domain.name}: {line}" for line in findings)
         yield from _rows(archive, domain)
         domain.current = domain.redirects = None  # bounds memory
@@ -298,6 +303,7 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
             now_sound[domain.name] = domain.main
         else:
             now_sound.pop(domain.name, None)
+    progress("check repositories", len(seen.domains), len(seen.domains))
     yield from catalogue_findings(archive, quick=quick)
     yield from _feed(seen)
     yield from _database(archive, seen, quick)
@@ -316,7 +322,7 @@ def _known(archive: Archive) -> dict[str, str]:
         return {}  # it only saves time
 
 
-def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) -> Iterator[str]:
+def _domain(archive: Archive, domain: Domain, sound: str | None, progress: Progress, *, quick: bool) -> Iterator[str]:
     yield from domain.findings
     if not domain.findings:
         with suppress(WebarcError):  # another check reports it
@@ -328,7 +334,7 @@ def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) ->
         if not quick:
             yield from fsck(domain.store)
         yield from history(domain)
-        yield from documents(domain, sound)
+        yield from documents(domain, sound, progress)
         yield from redirects(domain, sound)
         yield from met(domain, sound)
     except WebarcError as error:

@@ -23,7 +23,7 @@ from webarcfs.archive.catalogue.catalogue import Catalogue, YearOfCaptures, open
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.config.validators import Interval
-from webarcfs.commands.listing import print_object, table_console
+from webarcfs.commands.listing import print_object, show_table, table_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -218,7 +218,7 @@ def _captured(console: Console, storage: Storage) -> None:
         table.add_row(*row)
     snapshots, documents = sum(year.snapshots for year in storage.years), sum(year.documents for year in storage.years)
     table.add_row("all", "", f"{snapshots:,}", f"{documents:,}", f"{storage.captured:,}", style="bold")
-    console.print(table)
+    show_table(table)
     uncounted = sum(year.uncounted for year in storage.years)
     if uncounted:
         console.print(f"{uncounted:,} snapshots are not counted, and have no bytes here")
@@ -226,17 +226,17 @@ def _captured(console: Console, storage: Storage) -> None:
     for year in storage.years:
         by_year[str(year.year)] += year.bytes
     console.print()
-    _bars(console, "Captured by year", dict(sorted(by_year.items())))
+    _bars("Captured by year", dict(sorted(by_year.items())))
 
 
-def _bars(console: Console, title: str, figures: Mapping[str, int]) -> None:
+def _bars(title: str, figures: Mapping[str, int]) -> None:
     """Print a bar of letters for each figure."""
     most = max(figures.values(), default=0)
     table = _table(title, "", "bytes", "")
     table.columns[2].justify = "left"
     for name, size in figures.items():
         table.add_row(name, f"{size:,}", bar(size, most))
-    console.print(table)
+    show_table(table)
 
 
 def bar(figure: float, most: float) -> str:
@@ -252,7 +252,7 @@ def _on_disk(console: Console, storage: Storage, top: int) -> None:
         **{f"- {_NAMES[name]}": storage.parts[name] for name in METADATA if storage.parts[name]},
         "full-text index": storage.parts["search"],
     }
-    _bars(console, "On the disk", parts)
+    _bars("On the disk", parts)
     console.print(f"free: {storage.free:,} bytes")
     largest = sorted(storage.repositories.items(), key=lambda domain_size: (-domain_size[1], domain_size[0]))
     shown = largest[:top] if top else largest
@@ -264,7 +264,7 @@ def _on_disk(console: Console, storage: Storage, top: int) -> None:
         if len(largest) > len(shown):
             rest = largest[len(shown) :]
             table.add_row(f"{len(rest):,} more", f"{sum(size for _, size in rest):,}")
-        console.print(table)
+        show_table(table)
 
 
 def _coming(console: Console, storage: Storage) -> None:
@@ -282,7 +282,7 @@ def _coming(console: Console, storage: Storage) -> None:
             f"{forecast.bytes:,}",
         )
         table.add_row(*row)
-    console.print(table)
+    show_table(table)
     console.print(
         f"A year brings {storage.coming_captured:,} bytes, each snapshot counted whole: for each publication the mean "
         f"of its last {LAST} captures, times the captures that its interval brings in a year."

@@ -19,6 +19,7 @@ from agent.cli import cli
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, end, run_command, start_command
 from tests.support.site import Site
+from tests.support.warcs import response, write
 from tests.support.wire import page
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings
@@ -30,6 +31,30 @@ pytestmark = pytest.mark.crawl
 def _faults(done: crawls.Done) -> list[str]:
     assert "Traceback" not in done.err
     return [line for line in done.err.splitlines() if line.startswith("webarc-agent: ")]
+
+
+# -- sums and warnings -------------------------------------------------------------------------------------------------
+
+
+def test_the_sums_of_a_crawl_are_one_object_on_standard_output(archive: Archive, site: Site) -> None:
+    site.add_html("/", '<a href="/gone">gone</a>')
+    done = run_command("crawl", "--archive", archive.root, "--format", "json", site.url())
+    sums = json.loads(done.out)
+    assert done.code == 0 and sums["complete"] and sums["record"] == sums["job"] and sums["arcs"]["added"] == 1
+    (tag,) = sums["commit_tags"]
+    assert CommitTag.parse(tag).domain == site.host
+    assert "1 added" in done.err and tag not in done.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is told of root")
+def test_root_is_told_once_where_work_begins_alone(archive: Archive, site: Site) -> None:
+    site.add_html("/", "x")
+    warning = "running as root"
+    assert run_command("crawl", "--archive", archive.root, site.url()).err.count(warning) == 1
+    for words in (("crawl", "--help"), ("start", "--help"), ("crawl", "--dpeth", "1"), ("crawl", "--page"), ("crawl",)):
+        done = run_command(*words)
+        assert warning not in done.out + done.err
+    assert warning not in run_command("crawl", "--archive", archive.root, "--quiet-not", site.url()).err
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------
@@ -303,3 +328,23 @@ def test_sigterm_keeps_what_was_fetched(archive: Archive, site: Site) -> None:
     assert done.code == 0 and "resuming the interrupted job" in done.err
     assert len(crawls.arcs(archive, site.host)) == 6
     assert {site.count(f"/{number}") for number in range(4)} == {1}
+
+
+def test_a_file_is_not_taken_for_a_host(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my urls.txt").write_text("http://a.example/\n", "utf-8")
+    done = run_command("crawl", "--archive", archive.root, "my urls.txt")
+    assert done.code == 1 and "`webarc-agent crawl --list 'my urls.txt'" in done.err
+    assert not any(archive.jobs.iterdir())
+
+
+def test_the_sums_of_an_import_name_its_crawls(archive: Archive, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.warc", [response("http://a.example/", b"<p>a")])
+    sums = json.loads(run_command("import", "--archive", archive.root, file, "--format", "json").out)
+    (crawl_sums,) = sums["crawls"]
+    assert crawl_sums["whole"] is True and crawl_sums["complete"] is None and crawl_sums["arcs"]["added"] == 1
+    assert sums["known"] == [] == sums["faults"]
+    again = json.loads(run_command("import", "--archive", archive.root, file, "--format", "json").out)
+    assert again["crawls"] == [] and again["known"] == [str(file)]
+    plan = run_command("import", "--archive", archive.root, file, "--try", "--again", "--json")
+    assert {"crawls", "hosts", "untaken", "losses", "remarks"} == json.loads(plan.out).keys()

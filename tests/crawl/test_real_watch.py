@@ -280,7 +280,7 @@ def test_a_discarded_crawl_is_asked_again_for_what_it_did_not_publish(
     _settings(archive, _feed(site, _article(site, "/a")))
     crawls.run_killed_at(point, "crawl", "--archive", archive.root, "--publication", "news")
     [folder] = archive.jobs.iterdir()
-    done = run_command("job", folder.name, "discard", "--reason", "x", "--archive", archive.root)
+    done = run_command("job", "discard", folder.name, "--reason", "x", "--archive", archive.root)
     assert not list(archive.jobs.iterdir()), done.err
     assert _run(archive).code == 0
     assert site.count("/a") == asked

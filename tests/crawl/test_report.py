@@ -198,7 +198,7 @@ def test_a_job_that_runs_is_reported_as_far_as_it_is(archive: Archive, site: Sit
         rows = {(row["table"], row["key"]): row["urls"] for row in out["tables"]}
         assert rows["hosts", "b.example"] == rows["states", "-5"] == rows["left_out", "host"] == 1
         assert rows["types", "text/html"] == 1
-        run_command("job", "--archive", archive.root, job.name, "pause")
+        run_command("job", "pause", job.name, "--archive", archive.root)
         is_paused.set()
         until(lambda: len((job / "crawl.log").read_text()) > len(before), "it grows")
         out = json.loads(_report(archive, job.name, "--json").out)
@@ -223,7 +223,7 @@ def test_csv_has_the_same(archive: Archive, done: crawls.Outcome) -> None:
 
 
 def test_for_people(archive: Archive, done: crawls.Outcome) -> None:
-    text = _report(archive, "two-hosts", "--top", "2").out
+    text = _report(archive, "two-hosts", "--limit", "2").out
     for part in (done.job, "complete", *done.tags, "3 added", "a.example", "1 more", "404 Not Found", "filter:mime"):
         assert part in text, f"{part} is not in\n{text}"
     assert "c.example" not in text, "only two rows a table were asked for"

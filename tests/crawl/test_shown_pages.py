@@ -68,7 +68,7 @@ def test_each_page_has_its_numbers_once_the_job_is_gone(site: ScriptSite, archiv
     assert rows[0]["missed"] >= 1
     as_csv = run_command("report", outcome.report.name, "--archive", archive.root, "--shown", "--format", "csv")
     assert [row["url"] for row in csv.DictReader(io.StringIO(as_csv.out))] == [bad, lacks, whole]
-    table = run_command("report", outcome.report.name, "--archive", archive.root, "--shown", "--top", "1").out
+    table = run_command("report", outcome.report.name, "--archive", archive.root, "--shown", "--limit", "1").out
     assert bad in table and whole not in table and "2 more" in table
 
     totals = "pages shown by a browser: 3;"

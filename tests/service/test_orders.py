@@ -16,6 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from agent.cli import cli
@@ -32,7 +33,7 @@ from tests.support.site import Site, page
 from tests.support.waiting import until
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
+from webarcfs.archive.model.errors import Exit, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now
 
 archive = crawls.archive
@@ -63,6 +64,9 @@ def order(archive: Archive, *words: str, code: int = 0) -> str:
             cli(["job", "--archive", str(archive.root), *words], standalone_mode=False)
     except WebarcError as error:
         assert error.exit_code == code
+        return str(error)
+    except click.UsageError as error:
+        assert code == Exit.USAGE
         return str(error)
     assert code == 0, said.getvalue()
     return said.getvalue()
@@ -110,7 +114,7 @@ def test_pause_gives_places_back_and_resume_goes_on_without_fetching_twice(archi
     configure(archive, publication(site), max_instances=1)
     with Site() as other, agent(archive) as running:
         fetches(site)
-        assert "taken (paused)" in order(archive, "p", "pause")  # else the command says after a while that it waits
+        assert "taken (paused)" in order(archive, "pause", "p")  # else the command says after a while that it waits
         job = until(lambda: (known := job_of(archive, "p")) and not known["running"] and known, "its process has gone")
         assert (job["state"], job["held"], job["reason"], job["orders"]) == ("interrupted", "paused", "paused", 1)
         assert is_quiet(site)
@@ -120,7 +124,7 @@ def test_pause_gives_places_back_and_resume_goes_on_without_fetching_twice(archi
         until(lambda: reports(archive, "q"), "another job has the place")
         assert job_of(archive, "p") is not None and asked(site)[f"/p{_PAGES - 1}"] == 0
         quick(site)
-        assert "taken" in order(archive, "p", "resume")
+        assert "taken" in order(archive, "resume", "p")
         assert finished(archive)["complete"]
         assert running.stop() == 0
     assert set(asked(site).values()) == {1} and len(asked(site)) == _PAGES + 1
@@ -130,7 +134,7 @@ def test_a_paused_job_stays_paused_over_restarts_and_when_it_is_due(archive: Arc
     configure(archive, publication(site, interval="3 seconds"))
     with agent(archive) as running:
         fetches(site)
-        order(archive, "p", "pause")
+        order(archive, "pause", "p")
         running.kill()
     before = len(site.requests)
     with agent(archive) as running:
@@ -139,7 +143,7 @@ def test_a_paused_job_stays_paused_over_restarts_and_when_it_is_due(archive: Arc
         assert (job_of(archive, "p") or {})["held"] == "paused"
         quick(site)
         configure(archive, publication(site))
-        order(archive, "p", "resume")
+        order(archive, "resume", "p")
         assert finished(archive)["complete"]
         assert running.stop() == 0
     again = {path for path, times in asked(site).items() if times > 1}
@@ -158,7 +162,7 @@ def test_stop_publishes_what_there_is_as_incomplete(archive: Archive, site: Site
     with agent(archive) as running:
         fetches(site)
         configure(archive, publication(site))
-        said = order(archive, "p", "stop", "--reason", "  it has\n enough ")
+        said = order(archive, "stop", "p", "--reason", "  it has\n enough ")
         assert "taken" in said or reports(archive, "p") != [whole]
         until(lambda: len(reports(archive, "p")) == 2 and not list(archive.jobs.iterdir()), "it has ended")
         assert running.stop() == 0
@@ -181,7 +185,7 @@ def test_discard_ends_without_publishing_and_leaves_a_line(archive: Archive, sit
     configure(archive, publication(site))
     with agent(archive) as running:
         fetches(site)
-        order(archive, "p", "discard")
+        order(archive, "discard", "p")
         summary = finished(archive)
         time.sleep(1.5)
         assert len(reports(archive, "p")) == 1, "it counts as a run"
@@ -201,7 +205,7 @@ def test_exclude_leaves_out_what_waits_of_a_host(archive: Archive, site: Site) -
     configure(archive, publication(site, urls=urls, wget_args=list(crawls.through(site.proxy))))
     with agent(archive) as running:
         until(lambda: all(site.count("/p1", host) for host in hosts), "the job fetches", every=0.02)
-        assert "taken" in order(archive, "p", "exclude", "*b.example")
+        assert "taken" in order(archive, "exclude", "p", "*b.example")
         time.sleep(1.2)
         before = Counter(request.host for request in site.requests)
         quick(site)
@@ -224,11 +228,11 @@ def test_at_its_deadline_a_job_waits_and_is_extended(archive: Archive, site: Sit
         )
         assert (job["held"], job["state"]) == ("deadline", "interrupted")
         assert is_quiet(site) and 0 < len(asked(site)) < _PAGES
-        assert "its time is over" in order(archive, "p", "resume", code=1)
-        assert "is over already" in order(archive, "p", "deadline", "2020-01-01T00:00:00", code=1)
+        assert "its time is over" in order(archive, "resume", "p", code=1)
+        assert "is over already" in order(archive, "deadline", "p", "2020-01-01T00:00:00", code=1)
         quick(site)
         later = format_time(now() + timedelta(hours=1))
-        assert "taken" in order(archive, "p", "deadline", later)
+        assert "taken" in order(archive, "deadline", "p", later)
         assert finished(archive)["complete"]
         assert running.stop() == 0
     assert set(asked(site).values()) == {1} and len(asked(site)) == _PAGES + 1
@@ -239,9 +243,9 @@ def test_a_deadline_can_be_moved_both_ways_while_a_job_runs(archive: Archive, si
     with agent(archive) as running:
         fetches(site)
         later = format_time(now() + timedelta(hours=2))
-        assert "taken" in order(archive, "p", "deadline", later)
+        assert "taken" in order(archive, "deadline", "p", later)
         assert (job_of(archive, "p") or {})["latest_end"] == later
-        order(archive, "p", "deadline", "1 second")
+        order(archive, "deadline", "p", "1 second")
         summary = finished(archive)
         assert running.stop() == 0
     cut = [line for line in crawls.log_lines(archive, summary["job"]).values() if "max-duration" in line.notes]
@@ -253,13 +257,14 @@ def test_two_orders_at_once_are_both_taken(archive: Archive, site: Site) -> None
     with agent(archive) as running:
         fetches(site)
         both = [
-            start_command("job", "--archive", archive.root, "p", *words) for words in (("pause",), ("exclude", "x.y"))
+            start_command("job", *words, "--archive", archive.root)
+            for words in (("pause", "p"), ("exclude", "p", "x.y"))
         ]
         for each in both:
             assert each.wait(60) == 0
             end(each)
         until(lambda: (job_of(archive, "p") or {}).get("orders") == 2, "both are taken")
-        order(archive, "p", "stop")
+        order(archive, "stop", "p")
         assert not finished(archive)["complete"]
         assert running.stop() == 0
 
@@ -270,13 +275,13 @@ def test_an_order_that_follows_another_at_once(archive: Archive, site: Site, the
     configure(archive, publication(site, wait=0.1))
     with agent(archive) as running:
         fetches(site)
-        assert "taken (paused)" in order(archive, "p", "pause")
-        assert "taken" in order(archive, "p", then)
+        assert "taken (paused)" in order(archive, "pause", "p")
+        assert "taken" in order(archive, then, "p")
         quick(site)
         if then == "resume":
             before = len(site.requests)
             until(lambda: len(site.requests) > before, "it goes on")
-            order(archive, "p", "stop")
+            order(archive, "stop", "p")
         assert not finished(archive)["complete"]
         assert running.stop() == 0
     assert set(asked(site).values()) == {1}
@@ -290,13 +295,13 @@ def test_a_crawl_in_another_terminal_takes_orders(archive: Archive, site: Site) 
     crawl = start_command("crawl", "--archive", archive.root, "--publication", "p")
     try:
         fetches(site)
-        assert "taken (paused)" in order(archive, "p", "pause")
+        assert "taken (paused)" in order(archive, "pause", "p")
         until(lambda: is_quiet(site), "its wgets have ended")  # what is left is asked for once it goes on
         assert crawl.poll() is None
-        order(archive, "p", "resume")
+        order(archive, "resume", "p")
         before = len(site.requests)
         until(lambda: len(site.requests) > before, "it goes on")
-        order(archive, "p", "stop")
+        order(archive, "stop", "p")
         assert crawl.wait(60) == 3
     finally:
         end(crawl)
@@ -310,11 +315,11 @@ def test_a_job_that_nobody_runs_is_discarded_by_the_command(archive: Archive, si
     with agent(archive) as running:
         fetches(site)
         assert running.stop() == 0
-    assert "takes the order when it is resumed" in order(archive, "p", "exclude", "other.example", "--reason", "a trap")
+    assert "takes the order when it is resumed" in order(archive, "exclude", "p", "other.example", "--reason", "a trap")
     assert ": a trap (not taken yet)" in order(archive, "show", "p")
     (given,) = json.loads(order(archive, "show", "p", "--json"))["given"]
     assert (given["order"], given["reason"], given["taken"]) == ("exclude", "a trap", False)
-    order(archive, "p", "discard")
+    order(archive, "discard", "p")
     assert finished(archive)["commit_tags"] == []
     assert list(archive.domains()) == []
 
@@ -324,23 +329,23 @@ def test_orders_to_a_job_that_ended_or_that_makes_no_sense_are_refused(archive: 
     configure(archive, publication(site))
     run_command("start", "--archive", archive.root, "--once")
     (job,) = reports(archive, "p")
-    assert f"{job} has ended already" in order(archive, job, "pause", code=2)
-    assert "there are: none" in order(archive, "p", "pause", code=2)
+    assert f"{job} has ended already" in order(archive, "pause", job, code=2)
+    assert "there are: none" in order(archive, "pause", "p", code=2)
     (archive.jobs / "20990101T000000-x").mkdir()
     for words, why in (
         (("x",), "say what to do"),
         (("x", "dance"), "dance is no order; there are: pause"),
-        (("x", "pause", "now"), "pause wants nothing behind it"),
-        (("x", "deadline"), "deadline wants a time"),
-        (("x", "deadline", "soon"), "neither a time"),
-        (("x", "deadline", "2020-01-01T00:00:00"), "is over already"),
-        (("x", "exclude", "http://a/"), "is no host"),
-        (("x", "exclude", "a.example/old/*"), "leaves out whole hosts"),
-        (("x", "pause", "--reason", "x" * 501), "500 characters at most"),
-        (("x", "pause", "--reason", "\x1b[2J"), "without control characters"),
-        (("list", "--reason", "because"), "a reason goes with an order"),
+        (("pause", "x", "now"), "unexpected extra argument"),
+        (("deadline", "x"), "Missing parameter: time"),
+        (("deadline", "x", "soon"), "neither a time"),
+        (("deadline", "x", "2020-01-01T00:00:00"), "is over already"),
+        (("exclude", "x", "http://a/"), "is no host"),
+        (("exclude", "x", "a.example/old/*"), "leaves out whole hosts"),
+        (("pause", "x", "--reason", "x" * 501), "500 characters at most"),
+        (("pause", "x", "--reason", "\x1b[2J"), "without control characters"),
+        (("list", "--reason", "because"), "No such option"),
     ):
-        with pytest.raises(UsageError, match=why):
+        with pytest.raises((UsageError, click.UsageError), match=why):
             cli(["job", "--archive", str(archive.root), *words], standalone_mode=False)
     assert not (archive.jobs / "20990101T000000-x" / "orders").exists()
 
@@ -367,7 +372,7 @@ def test_an_order_is_on_the_disk_before_its_command_answers(archive: Archive, tm
     trace = tmp_path / "trace"
     traced = ["strace", "-f", "-y", "-e", "trace=fsync,link,linkat,write", "-o", str(trace)]
     subprocess.run(
-        [*traced, *crawls.COMMAND, "job", "--archive", archive.root, "x", "pause"], check=True, capture_output=True
+        [*traced, *crawls.COMMAND, "job", "pause", "x", "--archive", archive.root], check=True, capture_output=True
     )
     calls = trace.read_text().splitlines()
     (written,) = (number for number, call in enumerate(calls) if "fsync" in call and "/orders/." in call)
@@ -395,7 +400,7 @@ def test_a_kill_amid_an_order_loses_and_doubles_nothing(archive: Archive, site: 
     with agent(archive) as running:
         if word == "pause":
             until(lambda: (job_of(archive, "p") or {}).get("held") == "paused", "it is paused")
-            order(archive, "p", "resume")
+            order(archive, "resume", "p")
         summary = finished(archive)
         assert running.stop() == 0
     assert summary["complete"] == (word == "pause")
@@ -416,7 +421,7 @@ def test_a_running_job_takes_urls_and_says_what_it_makes_of_them(archive: Archiv
     with agent(archive) as running:
         fetches(site)
         urls = (site.url("/forgotten"), "http://other.example/", "http://10.0.0.1/", "http://left.example/x")
-        told = order(archive, "p", "add", *urls, "--reason", "no page links to it")
+        told = order(archive, "add", "p", *urls, "--reason", "no page links to it")
         assert f"{urls[0]}: waits" in told or f"{urls[0]}: was asked for" in told
         assert f"{urls[1]}: is not asked for, Its host is none" in told
         assert f"{urls[2]}: is not asked for" in told and f"{urls[3]}: is not asked for, The setting" in told
@@ -439,7 +444,7 @@ def test_an_added_url_that_failed_is_asked_for_once_more(archive: Archive, site:
     with agent(archive) as running:
         until(lambda: asked(site)["/q1"], "the first batch was read", every=0.02)
         site.add_html("/p3", "x")
-        said = order(archive, "p", "add", site.url("/p3"))  # "waits", or "is taken in …" on a busy machine
+        said = order(archive, "add", "p", site.url("/p3"))  # "waits", or "is taken in …" on a busy machine
         assert f"{site.url('/p3')}: " in said and "is not asked for" not in said
         summary = finished(archive)
         assert running.stop() == 0
@@ -476,8 +481,8 @@ def test_orders_about_urls_that_make_no_sense_are_told(archive: Archive, site: S
     configure(archive, publication(site))
     with agent(archive) as running:
         fetches(site, 1)
-        assert order(archive, "p", *words, code=1)
-        order(archive, "p", "discard")
+        assert order(archive, words[0], "p", *words[1:], code=1)
+        order(archive, "discard", "p")
         assert running.stop() == 0
 
 
@@ -500,7 +505,7 @@ def test_a_wait_holds_for_a_host_from_now_on_and_over_restarts(archive: Archive,
     configure(archive, publication(site))
     with agent(archive) as running:
         fetches(site)
-        assert "taken" in order(archive, "p", "wait", site.host, "2")
+        assert "taken" in order(archive, "wait", "p", site.host, "2")
         quick(site)
         time.sleep(1.0)
         assert span_of_next(site) > 3.0
@@ -511,6 +516,6 @@ def test_a_wait_holds_for_a_host_from_now_on_and_over_restarts(archive: Archive,
         until(lambda: (known := job_of(archive, "p")) and known["running"], "it is resumed")
         assert span_of_next(site) > 3.0
         assert f"host {site.host}: " in order(archive, "show", "p")
-        order(archive, "p", "wait", site.host, "0")
+        order(archive, "wait", "p", site.host, "0")
         assert finished(archive)["complete"]
         assert running.stop() == 0

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
+import os
+import pty
 from collections.abc import Iterator
 from contextlib import redirect_stderr
 from typing import Any
@@ -42,11 +45,13 @@ _LISTS: dict[str, tuple[tuple[str, ...], int]] = {
     "webarc links": (("--from", _HOME), 3),
     "webarc curve": (("home",), 1),
     "webarc snapshots": ((), 2),
-    "webarc-agent job": (("list",), 1),
+    "webarc-agent job list": ((), 1),
+    "webarc-agent job show": (("q",), 1),
     "webarc-agent publication list": ((), 1),
     "webarc-agent publication profiles": ((), 1),
     "webarc-agent collection list": ((), 1),
     "webarc-agent record list": ((), 3),
+    "webarc-agent crawls": ((), 3),
     "webarc-agent record fields": ((), 81),
     "webarc-agent record log": (("1",), 1),
     "webarc-agent record attachments": (("1",), 1),
@@ -63,6 +68,8 @@ _OTHER = {
     "webarc export",
     *(f"webarc dataset {kind}" for kind in ("pages", "text", "links", "types", "words", "hosts")),
 }
+#: Lists of what is no archive's: their own tests try the forms.
+_ELSEWHERE = {"webarc-agent archives list"}
 #: A text of people and a host that look like markup and emoji.
 _LIKE_MARKUP = "see [/Cl-6/] [bold]x[/bold] :on: [no answer] \\[y]"
 _HOST = "[fe80::1]:8080"
@@ -91,8 +98,8 @@ def _forms() -> dict[str, tuple[str, ...]]:
 
 def test_every_command_that_has_json_has_the_forms() -> None:
     forms = {name: choices for name, choices in _forms().items() if name not in _OTHER}
-    assert {name for name, choices in forms.items() if choices[:4] == LIST} == _LISTS.keys()
-    assert {choices for name, choices in forms.items() if name not in _LISTS} == {OBJECT}
+    assert {name for name, choices in forms.items() if choices[:4] == LIST} == _LISTS.keys() | _ELSEWHERE
+    assert {choices for name, choices in forms.items() if name not in _LISTS.keys() | _ELSEWHERE} == {OBJECT}
 
 
 @pytest.fixture(scope="module")
@@ -207,8 +214,10 @@ def test_json_and_another_form_exclude_each_other() -> None:
 def test_a_table_is_not_cut_where_there_is_no_terminal(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
     lines = _run("webarc-agent record list", archive).splitlines()
-    assert len(lines) == 5 and all(_JOB.partition("-")[0][:2] in line for line in lines[1:4])
-    assert lines[4].startswith("not released: ")
+    assert len(lines) == 6 and all(_JOB.partition("-")[0][:2] in line for line in lines[1:4])
+    assert lines[4] == "3 crawls: 2 released, 1 counted; 0 files in 0 of them, 0 bytes" and lines[5].startswith(
+        "not released: "
+    )
     assert f"/{_TAGS[0].partition('@')[2]}/index.html" in _run("webarc query", archive, "1")
 
 
@@ -237,8 +246,12 @@ def test_a_report_shows_what_sites_are_called_and_why_they_failed(archive: Archi
 
 
 def test_what_is_done_is_shown_on_a_terminal_as_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with redirect_stderr(io.StringIO()) as shown, Display(error_console()) as progress:
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(logging.getLogger("webarc"), "level", logging.INFO)
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal, redirect_stderr(terminal), Display(error_console()) as progress:
         progress(f"{_HOST} :on:", 1, 2)
-    assert f"{_HOST} :on:" in shown.getvalue()
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert f"{_HOST} :on:" in shown and "1 of 2" in shown

@@ -320,9 +320,14 @@ def test_recovering_keeps_publications_out(published: Archive) -> None:
 
 
 def test_progress_is_told(published: Archive) -> None:
-    told: list[tuple[int, int]] = []
-    recover(published, lambda *numbers: told.append(numbers))
-    assert told == [(number, 6) for number in range(1, 7)]
+    told: list[tuple[str, int, int]] = []
+    recover(published, lambda *words: told.append(words))
+    numbers: dict[str, list[tuple[int, int]]] = {}
+    for what, done, known in told:
+        numbers.setdefault(what, []).append((done, known))
+    assert list(numbers) == ["check repositories", "index snapshots", "read links of snapshots"]
+    assert numbers["index snapshots"] == [(number, 6) for number in range(1, 7)]
+    assert numbers["read links of snapshots"][-1] == (6, 6)
 
 
 def test_an_empty_archive(archive: Archive, caplog: pytest.LogCaptureFixture) -> None:

@@ -24,13 +24,25 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index.links import LinkReader, Question
 from webarcfs.archive.index.query import DocumentOrigin, Narrowed
 from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, places, second_name, split
-from webarcfs.archive.model.errors import NotAnArchive, NotFound, UrlRefused, UsageError
+from webarcfs.archive.model.errors import BadCondition, NotAnArchive, NotFound, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, CommitTag
 from webarcfs.archive.model.urls import canonical
 from webarcfs.client import client
 from webarcfs.commands.completing import complete_hosts, complete_publications
 from webarcfs.commands.lazy_commands import AbsolutePath, archive_option
 from webarcfs.commands.snapshot_names import Beside, StateAt, VisibleSnapshots, parse_name, resolve
+from webarcfs.search.query_language import parse_span
+
+# == time ==============================================================================================================
+
+
+def typed_span(option: str, text: str) -> tuple[int, int]:
+    """Return the first second of a year, month, day or span, and the one after its last. Raises UsageError."""
+    try:
+        return parse_span(text)
+    except BadCondition as error:
+        raise UsageError(f"--{option}: {error}") from None
+
 
 # == place ============================================================================================================
 

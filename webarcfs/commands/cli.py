@@ -10,6 +10,7 @@ import webarcfs
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
 from webarcfs.archive.system.standard_streams import prepare_streams
 from webarcfs.commands.lazy_commands import Commands, ProgramGroup, with_archive
+from webarcfs.commands.listing import has_colours
 
 #: Name → object; imported on demand, since the libraries for reading an archive are slow to load.
 COMMANDS = Commands(
@@ -39,7 +40,11 @@ COMMANDS = Commands(
 )
 @click.version_option(webarcfs.__version__, prog_name="webarc")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an invalid command line
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@click.pass_context
+def cli(
+    context: click.Context, debug: bool, quiet: bool
+) -> None:  # `main` looks for --debug itself, also where options are wrong
     """Ask a web archive: what is in it, by its words and any of its metadata, at any time.
 
     \b
@@ -104,6 +109,8 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
 
     Each command has more with --help. Exit codes: 0 done, 1 usage, 2 failed, 3 done in part.
     """
+    context.color = has_colours()
+    context.obj = {"debug": debug, "quiet": quiet}
 
 
 def main() -> None:

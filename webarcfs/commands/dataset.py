@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
 from webarcfs.commands.export import stopping
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import error_console, to_json
-from webarcfs.commands.output import Display
+from webarcfs.commands.output import Display, log_progress
 
 if TYPE_CHECKING:
     from webarcfs.dataset.dataset_folder import Description
@@ -179,7 +178,7 @@ def _write(
         made=now(),
         by_host=by_host,
     )
-    logging.basicConfig(level=logging.INFO, format="webarc: %(message)s", stream=sys.stderr)
+    log_progress()
     is_stream = str(out) == _STREAM
     with stopping() as stop, Display(error_console()) as progress:
         try:

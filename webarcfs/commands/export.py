@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import signal
 import sys
 import tempfile
@@ -31,7 +30,7 @@ from webarcfs.commands.arguments import ArchiveArgument, moment, named, place_op
 from webarcfs.commands.completing import complete_publications, complete_records, complete_tags
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import error_console, to_json
-from webarcfs.commands.output import Display
+from webarcfs.commands.output import Display, log_progress
 from webarcfs.commands.snapshot_names import Beside
 from webarcfs.commands.version_words import VersionWords
 from webarcfs.export.export_result import DAMAGED, Summary, Unfinished
@@ -166,7 +165,7 @@ def export(
     write = _format(form, options)
     if not is_stream and out.is_dir() and form == "cdxj":
         out = out / "index.cdxj"
-    logging.basicConfig(level=logging.INFO, format="webarc: %(message)s", stream=sys.stderr)
+    log_progress()
     _settle(place.archive)
     with stopping() as stop, Display(error_console()) as progress:
 

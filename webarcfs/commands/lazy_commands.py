@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ class ProgramGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that a command line names. Raises UsageError of click, which says who has it."""
-        if self.name is not None and self.name in COMMANDS_OF and _is_unknown(self, ctx, args):
+        if self.name is not None and self.name in COMMANDS_OF and is_unknown(self, ctx, args):
             ctx.fail(explain_unknown(self.name, args[0], self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
 
@@ -125,20 +126,72 @@ class ProgramGroup(click.Group):
 
 
 class VerbGroup(click.Group):
-    """Commands of which each is a verb for one kind of object: the verb comes first."""
+    """Commands of which each is a verb for one kind of object: the verb comes first, then the object.
+
+    Options may stand before the verb, too.
+    """
+
+    #: Whether the object may come first, as in former versions; a line on stderr has the order of today then.
+    is_former_order_taken = False
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the verb first; the rest is what click does."""
+        if not ctx.resilient_parsing:
+            args = self._with_verb_first(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _with_verb_first(self, ctx: click.Context, args: list[str]) -> list[str]:
+        places = list(islice(self._places(ctx, args), 2))
+        if places and self.get_command(ctx, args[places[0]]) is not None:
+            return [args[places[0]], *args[: places[0]], *args[places[0] + 1 :]]
+        if {*ctx.help_option_names} & {*args}:
+            return args
+        if not self.is_former_order_taken or (places and not self._is_former_order(ctx, args, places)):
+            return [*(args[place] for place in places), *(word for n, word in enumerate(args) if n not in places)]
+        if not places:
+            args = ["list", *args]
+        else:
+            name, verb = places
+            args = [args[verb], args[name], *args[:name], *args[name + 1 : verb], *args[verb + 1 :]]
+        click.echo(f"{_program_of(ctx)}: now it is `{ctx.command_path} {shlex.join(args)}`", err=True)
+        return args
+
+    def _is_former_order(self, ctx: click.Context, args: Sequence[str], places: Sequence[int]) -> bool:
+        return len(places) == 2 and self.get_command(ctx, args[places[1]]) is not None
+
+    def _places(self, ctx: click.Context, args: Sequence[str]) -> Iterator[int]:
+        """Yield the places of words that are neither options of a verb nor their values."""
+        verbs = (self.get_command(ctx, name) for name in self.list_commands(ctx))
+        options = [option for verb in verbs if verb is not None for option in verb.params]
+        valued = {
+            word
+            for option in options
+            if isinstance(option, click.Option) and not option.is_flag
+            for word in option.opts
+        }
+        is_value = False
+        for place, word in enumerate(args):
+            if not is_value and (not word.startswith("-") or word == "-"):
+                yield place
+            is_value = not is_value and word in valued
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that a command line names. Raises UsageError of click, with the right order."""
-        if _is_unknown(self, ctx, args) and args[1:] and self.get_command(ctx, args[1]) is not None:
+        if is_unknown(self, ctx, args) and args[1:] and self.get_command(ctx, args[1]) is not None:
             ctx.fail(f"the verb comes first: `{ctx.command_path} {args[1]} {args[0]}`")
         return super().resolve_command(ctx, args)
 
 
-def _is_unknown(group: click.Group, context: click.Context, words: list[str]) -> bool:
+def is_unknown(group: click.Group, context: click.Context, words: Sequence[str]) -> bool:
+    """Return whether the first of these words is no command of a group, and no option."""
     is_asked = not context.resilient_parsing and bool(words) and not words[0].startswith("-")
     return is_asked and group.get_command(context, words[0]) is None
+
+
+def _program_of(context: click.Context) -> str:
+    return context.command_path.partition(" ")[0]
 
 
 # == completion =======================================================================================================

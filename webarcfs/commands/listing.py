@@ -9,12 +9,13 @@ import csv
 import functools
 import io
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import takewhile
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import click
 
@@ -23,6 +24,8 @@ from webarcfs.archive.system.standard_streams import is_output_closed
 
 if TYPE_CHECKING:
     from rich.console import Console  # slow to load, and programs do not need it
+    from rich.table import Table
+    from rich.text import Text
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")
@@ -30,7 +33,8 @@ Row = Mapping[str, Any]
 # Wider than any table: the output of a pipe has no width.
 _ENDLESS = 1_000_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_END_OF_LINE = re.compile(r" +$", re.MULTILINE)
+#: Blanks at the end of a line, also before the end of a colour.
+_END_OF_LINE = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 
 
 class Form(StrEnum):
@@ -59,7 +63,7 @@ def format_option(*forms: Form) -> Callable[[_F], _F]:
                 raise UsageError(f"--json is --format json; it does not go with --format {form}")
             return command(*args, form=Form.JSON if as_json else Form(form or Form.TABLE), **options)
 
-        about = "jsonl: an object a line. " if Form.JSONL in forms else ""
+        about = "jsonl: an object a line. " if Form.JSONL in forms else "json: one object. "
         option = click.option(
             "--format", "form", type=click.Choice([*map(str, forms)]), help=f"{about}[default: {forms[0]}]"
         )
@@ -93,6 +97,15 @@ def print_rows(
         as_json(rows)
     else:
         print_lines(rows)
+
+
+def print_sums(form: Form, sums: Mapping[str, Any], lines: Iterable[str]) -> None:
+    """Print what came of a piece of work: one object as JSON, or lines for people."""
+    if form is Form.JSON:
+        print_object(sums)
+        return
+    for line in lines:
+        click.echo(line)
 
 
 def while_read(rows: Iterable[_R]) -> Iterable[_R]:
@@ -146,11 +159,59 @@ def _cell(value: Any) -> Any:
     return to_json(value)
 
 
+class Mood(StrEnum):
+    """The colour of a word that is good, waits or is bad. The word says it by itself, too."""
+
+    GOOD = "green"
+    WAITS = "yellow"
+    BAD = "red"
+
+
+def has_colours(stream: TextIO | None = None) -> bool:
+    """Return whether a stream, standard output by default, gets colours: terminals that know them, or FORCE_COLOR."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR", "0") not in {"", "0"}:
+        return True
+    out = sys.stdout if stream is None else stream
+    return out is not None and out.isatty() and os.environ.get("TERM", "dumb") not in {"dumb", "unknown"}
+
+
+def styled(text: str, mood: Mood | None) -> str:
+    """Return a word of a line in its colour, where standard output has colours."""
+    return click.style(text, fg=str(mood)) if mood is not None and has_colours() else text
+
+
+def cell_of(text: str, mood: Mood | None) -> Text:
+    """Return a word of a table in its colour."""
+    from rich.text import Text  # noqa: PLC0415 # slow to load
+
+    return Text(text, style="" if mood is None else str(mood))
+
+
+#: Said below a table of which something is cut.
+CUT = "… is cut to the width of the terminal; with `| cat`, or --format csv, all of it is there"
+
+
+def show_table(table: Table) -> None:
+    """Print a table: whole where the output is no terminal; else as wide as that, and with a line if that cut it."""
+    console = table_console()
+    if not sys.stdout.isatty():
+        console.print(table)
+        return
+    with console.capture() as shown:
+        console.print(table)
+    sys.stdout.write(shown.get())
+    own = sum(str(cell).count("…") for column in table.columns for cell in (column.header, *column.cells))
+    if shown.get().count("…") > own:
+        console.print(CUT)
+
+
 class _Trimmed(io.TextIOBase):
     """Standard output without the blanks by which tables fill the ends of their lines."""
 
     def write(self, text: str) -> int:
-        return sys.stdout.write(_END_OF_LINE.sub("", text))
+        return sys.stdout.write(_END_OF_LINE.sub(r"\1", text))
 
     def flush(self) -> None:
         sys.stdout.flush()
@@ -186,6 +247,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
     for row in rows:
         table.add_row(*(str(row[name]) for name in columns))
     if table.row_count:
-        table_console().print(table)
+        show_table(table)
     else:
         click.echo("none")

@@ -1,6 +1,6 @@
 """What commands show people: the progress of long work, differences of pages, tables and pictures of statistics.
 
-Progress is a bar on a terminal, and periodic log lines elsewhere; speed and time left are of the last half minute.
+Progress is a bar on a terminal, and log lines elsewhere; speed and time left are of the last half minute.
 Matplotlib, for `webarc stat --plot`, is large and therefore optional: `pip install 'webarcfs[plot]'`.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import difflib
 import logging
+import sys
+import threading
 import time
 import warnings
 from collections import defaultdict
@@ -15,8 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
 
 from webarcfs.archive.history.versions import Statistics
 from webarcfs.archive.model.errors import UsageError
@@ -50,6 +54,11 @@ def described(a_second: float | None, left: float | None, *, in_bytes: bool = Fa
     return speed if left is None else f"{speed}, {duration(left)} left"
 
 
+def count_of(done: int, known: int) -> str:
+    """Return how much is done, such as `3 of 12`; `3` where nobody knows of how many."""
+    return f"{done} of {known}" if known else str(done)
+
+
 def _size(count: float) -> str:
     power = 0
     while count >= 1000 and power < len(_SIZES) - 1:
@@ -62,45 +71,99 @@ def _size(count: float) -> str:
 
 _log = logging.getLogger("webarc")
 _SECONDS_BETWEEN_LINES = 10.0
+#: How often a bar is drawn at most.
+_LOOKS_A_SECOND = 4
 
 
 class Display:
-    """A context manager that is called with (what, done, known). For a count of bytes, `what` contains "(bytes)"."""
+    """A context manager that is a `Progress`: bars on a terminal, and a line every ten seconds elsewhere.
 
-    def __init__(self, console: Console) -> None:
-        self._bars: Progress | None = None
+    The lines come from a thread, so there is one also where a single thing takes long. With `--quiet`, which is a level
+    of the log, nothing is shown.
+    """
+
+    def __init__(self, console: Console, between_lines: float = _SECONDS_BETWEEN_LINES) -> None:
+        self._is_shown = _log.isEnabledFor(logging.INFO)
+        self._bars: RichProgress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._speeds: defaultdict[str, Speed] = defaultdict(Speed)
-        self._told = time.monotonic()
-        if console.is_terminal:
+        self._at: tuple[str, int, int] | None = None
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._lines = threading.Thread(target=self._print_lines, args=(between_lines,), daemon=True)
+        # FORCE_COLOR makes a terminal of a pipe: that is for colours, and a log has no bars.
+        if self._is_shown and console.is_terminal and not console.is_dumb_terminal and console.file.isatty():
             description = TextColumn("{task.description}", markup=False)
-            columns = (SpinnerColumn(), description, BarColumn(), MofNCompleteColumn())
+            columns = (SpinnerColumn(), description, BarColumn(), TextColumn("{task.fields[count]}", markup=False))
             speed = TextColumn("{task.fields[speed]}", markup=False)
-            self._bars = Progress(*columns, TimeElapsedColumn(), speed, console=console, transient=True)
+            self._bars = RichProgress(
+                *columns,
+                TimeElapsedColumn(),
+                speed,
+                console=console,
+                transient=True,
+                refresh_per_second=_LOOKS_A_SECOND,
+                redirect_stdout=False,  # it would send what is printed to standard error
+            )
 
     def __enter__(self) -> Display:
         if self._bars is not None:
             self._bars.start()
+        elif self._is_shown:
+            self._lines.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self._ended.set()
         if self._bars is not None:
             self._bars.stop()
+        elif self._is_shown:
+            self._lines.join()
 
     def __call__(self, what: str, done: int, known: int) -> None:
         """Show that `done` of `known` things of the work `what` are done."""
-        now, speed = time.monotonic(), self._speeds[what]
-        speed.note(now, done)
-        if self._bars is None and now - self._told <= _SECONDS_BETWEEN_LINES:
-            return  # a text for each document would take longer than the rest
-        pace = described(speed.a_second, speed.left(known), in_bytes="(bytes)" in what)
-        if self._bars is not None:
+        if not self._is_shown:
+            return
+        with self._lock:
+            self._at = what, done, known
+            speed = self._speeds[what]
+            speed.note(time.monotonic(), done)
+            if self._bars is None:
+                return
+            pace, count = _pace(what, speed, known), count_of(done, known)
+            total = max(known, done) if known else None
             if what not in self._tasks:
-                self._tasks[what] = self._bars.add_task(what, total=known, speed="")
-            self._bars.update(self._tasks[what], completed=done, total=max(known, done), speed=pace)
+                self._tasks[what] = self._bars.add_task(what, completed=done, total=total, speed=pace, count=count)
+            self._bars.update(self._tasks[what], completed=done, total=total, speed=pace, count=count)
+
+    def print(self, line: str) -> None:
+        """Print a result while the work goes on."""
+        if self._bars is not None and sys.stdout.isatty():
+            self._bars.console.print(line, soft_wrap=True)
         else:
-            self._told = now
-            _log.info("%s: %d of %d%s", what, done, known, f", {pace}" if pace else "")
+            click.echo(line)
+
+    def _print_lines(self, seconds: float) -> None:
+        while not self._ended.wait(seconds):
+            with self._lock:
+                if self._at is None:
+                    continue
+                what, done, known = self._at
+                self._speeds[what].note(time.monotonic(), done)
+                pace = _pace(what, self._speeds[what], known)
+            _log.info("%s: %s%s", what, count_of(done, known), f", {pace}" if pace else "")
+
+
+def log_progress() -> None:
+    """Let the lines of progress go to standard error, unless `webarc --quiet` leaves them out."""
+    options = click.get_current_context().find_root().obj or {}
+    level = logging.WARNING if options.get("quiet") else logging.INFO
+    logging.basicConfig(level=level, format="webarc: %(message)s", stream=sys.stderr)
+
+
+def _pace(what: str, speed: Speed, known: int) -> str:
+    left = speed.left(known) if known else None
+    return described(speed.a_second, left, in_bytes="(bytes)" in what)
 
 
 # == picture ==========================================================================================================

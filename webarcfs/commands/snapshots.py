@@ -12,13 +12,12 @@ from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.index.database import SpanCounts
 from webarcfs.archive.index.names import ListedSnapshot, SnapshotSelection, count_documents, list_snapshots
-from webarcfs.archive.model.errors import BadCondition, NotFound, UsageError
+from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.archive.model.metadata import format_time, from_epoch
-from webarcfs.commands.arguments import ArchiveArgument, host_of, place_options
+from webarcfs.commands.arguments import ArchiveArgument, host_of, place_options, typed_span
 from webarcfs.commands.completing import complete_hosts, complete_publications
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_array, print_rows
 from webarcfs.commands.snapshot_names import VisibleSnapshots, unknown_name
-from webarcfs.search.query_language import parse_span
 
 _COLUMNS = ("commitTag", "host", "time", "publication", "complete", "documents", "record")
 #: Columns of a table; a commitTag has the time and the host.
@@ -91,10 +90,7 @@ def _times(during: str) -> tuple[str, str]:
     """Return the first and the last time of a span; empty for none. Raises UsageError."""
     if not during:
         return "", ""
-    try:
-        begin, end = parse_span(during)
-    except BadCondition as error:
-        raise UsageError(f"--during: {error}") from None
+    begin, end = typed_span("during", during)
     return format_time(from_epoch(begin)), format_time(from_epoch(end - 1))
 
 

@@ -11,9 +11,9 @@ COMMANDS_OF: Mapping[str, tuple[str, ...]] = {
         "completion",
     ),
     "webarc-agent": (
-        "init", "archives", "crawl", "import", "start", "stop", "service", "job", "publication", "collection", "status",
-        "metrics", "watch", "notify", "report", "record", "register", "backup", "restore", "desk", "withhold", "people",
-        "recover", "index", "verify", "maintain", "upgrade",
+        "init", "archives", "crawl", "save", "import", "start", "stop", "service", "job", "publication", "collection",
+        "status", "metrics", "watch", "notify", "report", "record", "crawls", "register", "backup", "restore", "desk",
+        "withhold", "people", "recover", "index", "verify", "maintain", "upgrade",
     ),
 }  # fmt: skip
 #: Words of other programs, and of older versions: what does the same here.
@@ -22,9 +22,10 @@ _MEANT = {
     "history": "webarc log", "show": "webarc cat", "get": "webarc cat", "find": "webarc search",
     "grep": "webarc search", "sql": "webarc query", "compare": "webarc diff", "room": "webarc serve",
     "mount": "mount.webarcfs", "umount": "umount.webarcfs", "unmount": "umount.webarcfs",
-    "add": "webarc-agent crawl", "fetch": "webarc-agent crawl", "save": "webarc-agent crawl",
+    "add": "webarc-agent crawl", "fetch": "webarc-agent crawl",
     "capture": "webarc-agent crawl", "ingest": "webarc-agent import", "check": "webarc-agent verify",
     "fsck": "webarc-agent verify", "repair": "webarc-agent recover", "jobs": "webarc-agent job list",
+    "pause": "webarc-agent job pause", "resume": "webarc-agent job resume", "runs": "webarc-agent crawls",
     "records": "webarc-agent record list", "publications": "webarc-agent publication list",
     "notifications": "webarc-agent notify list", "monitor": "webarc-agent watch",
     "release": "webarc-agent record release", "users": "webarc-agent people", "prune": "webarc-agent maintain",

@@ -170,7 +170,7 @@ class CrawlSettings:
     at_deadline: str = setting(
         validators.one_of(*AtDeadline),
         AtDeadline.PUBLISH,
-        "Whether what it has then is published, or waits for `job JOB deadline`, `stop` or `discard`.",
+        "Whether what it has then is published, or waits for `job deadline JOB`, `stop` or `discard`.",
     )
     max_file_size: int = setting(validators.size, 0, "Bytes of one document, such as 10 MB; 0 is no limit.", words=0)
     max_total_size: int = setting(validators.size, 0, "Bytes of one crawl, such as 2 GB; 0 is no limit.", words=0)
@@ -287,7 +287,9 @@ class CrawlSettings:
         validators.number(0, 1), 0.5, "A crawl that finds a smaller share of what the last one saw removes nothing."
     )
     unchanged: str = setting(
-        validators.one_of("keep", "replace"), "keep", "Whether a page that did not change keeps its ARC and additions."
+        validators.one_of("keep", "replace"),
+        "keep",
+        "Whether a page that did not change keeps its document folder (ARC) with the additions.",
     )
     wget_args: tuple[str, ...] = setting(validators.list_of(validators.text), (), "Further arguments for wget.")
     fetcher: str = setting(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -115,6 +115,14 @@ def boot() -> str:
 
 
 # == speed, pure ======================================================================================================
+
+
+#: What long work calls with (what, done, known). `known` is 0 where nobody knows; a count of bytes says "(bytes)".
+Progress = Callable[[str, int, int], None]
+
+
+def unseen(what: str, done: int, known: int) -> None:
+    """Be the progress that nobody looks at."""
 
 
 #: Seconds over which the speed is averaged: long enough to smooth one slow page, short enough to show a slower server.
