@@ -329,6 +329,33 @@ def test_pages_keep_to_their_policy_and_the_frame_fills_the_window(browser: Brow
     context.close()
 
 
+@needs_chromium()
+@pytest.mark.parametrize("code", ["en", "de"])
+def test_the_head_of_a_page_is_small_on_a_phone_and_its_menu_opens_by_keyboard(browser: Browser, code: str) -> None:
+    """Scripts are off: the skip link comes first, then the name, then the menu, whose links are not reached before."""
+    stage = Stage()
+    size = {"width": 390, "height": 844}
+    context = browser.new_context(viewport=size, java_script_enabled=False)  # type: ignore[arg-type] # its two keys
+    context.route("**/*", stage.answer)
+    tab = context.new_page()
+    for name, most in (("home", 72), ("frame", 90)):
+        stage.html = rendered(RICH[name], code)
+        tab.goto("http://room.test/x")
+        head = tab.locator("header").bounding_box()
+        assert head is not None and head["height"] <= most, name
+    stage.html = rendered(RICH["home"], code)
+    tab.goto("http://room.test/x")
+    assert tab.locator("header nav:visible").count() == 0
+    for focused in (".skip", ".name", ".folded > summary"):
+        tab.keyboard.press("Tab")
+        assert tab.locator(f"{focused}:focus").count() == 1, focused
+    tab.keyboard.press("Enter")
+    tab.keyboard.press("Tab")
+    assert tab.locator("header nav:visible").count() == 2
+    assert tab.locator(".folded nav a:focus").count() == 1
+    context.close()
+
+
 _LOADED = "{wb_type: 'load', url: 'http://e.org/%s', ts: '20200101000000'}"
 _NOT_BELIEVED = (
     "{wb_type: 'load', url: 'javascript:alert(1)'}", "{wb_type: 'load', url: 'http://e.org/<b>'}",
