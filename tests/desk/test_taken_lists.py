@@ -106,7 +106,7 @@ def test_each_template_with_a_table_leads_to_its_lists() -> None:
     assert found - LISTS.keys() - NO_LISTS.keys() == set()
     assert {path for paths in LISTS.values() for path in paths} == {one.path for one in taken.LISTS}
     for template, paths in LISTS.items():
-        assert (_TEMPLATES / template).read_text("utf-8").count("d.taken(") == len(paths), template
+        assert (_TEMPLATES / template).read_text("utf-8").count("parts.taken(") == len(paths), template
 
 
 @pytest.mark.parametrize("one", taken.LISTS, ids=lambda one: one.name)

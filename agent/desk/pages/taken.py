@@ -1,7 +1,7 @@
 """The lists of the desk as files: `<list>.csv` and `<list>.json` have all of a list, not one page of it.
 
 `LISTS` has each list with its path and the right that its page asks for. A template names the paths of its lists with
-`d.taken(…)`.
+`parts.taken(…)`.
 """
 
 from __future__ import annotations
