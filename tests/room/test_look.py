@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,20 @@ def test_columns_that_have_no_value_are_not_shown() -> None:
     assert heads(RICH["list"]) == [
         "Date", "Crawl", "Call number", "Project", "Type", "Documents", "Size", "View"
     ]  # fmt: skip
+
+
+def test_a_call_number_that_is_the_publications_name_is_not_said_again() -> None:
+    """Without a call number of its own a crawl has that name in its place: its list has the word once, not thrice."""
+    for signature, is_told in (("bundestag", False), ("", False), ("5100", True)):
+        rows = [replace(row(), publication="bundestag", signature=signature) for _ in range(2)]
+        listed = LexborHTMLParser(rendered(with_values(RICH["publication"], rows=rows)))
+        heads = [node.text() for node in listed.css("table.snapshots thead th")]
+        assert ("Call number" in heads) is is_told, signature
+        record = LexborHTMLParser(rendered(with_values(RICH["record"], row=rows[0])))
+        assert ("Call number" in [node.text() for node in record.css("dl.card dt")]) is is_told, signature
+    mixed = [replace(row(), publication="p", signature=signature) for signature in ("p", "5100")]
+    html = rendered(with_values(RICH["publication"], rows=mixed))
+    assert html.count("5100") >= 1 and html.count('data-label="Call number"') == 2
 
 
 def test_the_archives_own_words_stand_in_place_of_ours(tmp_path: Path) -> None:

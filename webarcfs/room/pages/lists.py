@@ -545,7 +545,8 @@ def _fonds(services: Services, groups: Sequence[ShownGroup]) -> list[tuple[str, 
     rows_by_name = {name: [next(rows) for _ in heads] for name, heads in newest.items()}
     by_signature: dict[str, list[SimpleNamespace]] = defaultdict(list)
     for name, heads in sorted(newest.items()):
-        by_signature[heads[0].signature].append(
+        signature = heads[0].signature
+        by_signature["" if signature == name else signature].append(
             SimpleNamespace(
                 href=publication_path(name),
                 name=name,
