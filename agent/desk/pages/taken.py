@@ -48,7 +48,7 @@ class TakenList:
 
     def answer(self, visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         """Return the list as a file of the kind that the path says. Raises TooMany, NotFound, Damaged."""
-        kind = path_params["kind"]
+        kind = path_params["ending"]
         body = self.read(visit, path_params).written(kind)
         file = f"{self.path.rpartition('/')[2]}.{kind}"
         headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="{file}"'}

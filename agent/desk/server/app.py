@@ -261,7 +261,7 @@ def _of_snapshot(name: str, word: str, post: Any, right: Right | None, *, takes_
 #: The first that fits answers.
 ROUTES: Final[tuple[DeskRoute, ...]] = (
     DeskRoute("today", "/", today.today),
-    *(DeskRoute(f"{taken_list.name}, as a file", f"{taken_list.path}.{{kind:rows}}", taken_list.answer,
+    *(DeskRoute(f"{taken_list.name}, as a file", f"{taken_list.path}.{{ending:rows}}", taken_list.answer,
                 looks=taken_list.looks) for taken_list in taken.LISTS),
     DeskRoute("snapshots", "/snapshots", snapshots.listed),
     DeskRoute("ticks", "/snapshots/ticks", post=snapshots.keep_ticks, again=snapshots.again, action=snapshots.PATH),
