@@ -282,7 +282,7 @@ class Discovery:
             depth=publication.crawl.depth,
             resources=publication.crawl.resources,
             traps=_bounds(frontier, publication.crawl),
-            private_addresses=scope.may_be_private(publication.crawl, publication.named_urls),
+            private_addresses=scope.may_be_private(publication),
             private_hosts=named if publication.watch else None,
             private_resources=publication.crawl.private_addresses,
             paths=publication.crawl.paths,

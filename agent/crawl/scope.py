@@ -88,9 +88,11 @@ def is_private_domain(domain: str) -> bool | None:
     return is_private_host(host_of(domain))
 
 
-def may_be_private(settings: CrawlSettings, urls: Iterable[str]) -> bool:
+def may_be_private(publication: Publication) -> bool:
     """Return whether a crawl may request from private addresses: by its settings, or since a start URL is at one."""
-    return settings.private_addresses or any(is_private_domain(domain_of(url)) for url in urls)
+    if publication.crawl.private_addresses or publication.is_saved:
+        return publication.crawl.private_addresses
+    return any(is_private_domain(domain_of(url)) for url in publication.named_urls)
 
 
 def is_proxied(wget_args: Iterable[str], environment: Mapping[str, str], proxy: str = "") -> bool:

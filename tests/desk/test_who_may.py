@@ -45,7 +45,8 @@ LOOKS = {
     "today", "snapshots", "log", "picture", "preview", "attachment", "snapshot as a file",
     "snapshot", "previewed page", "compare", "compare with any", "running", "publications", "publication", "registers",
     "report",
-    "access", "options", "password", "feed", "address of the feed", "crawls, as a file", "fields of a crawl, as a file",
+    "access", "options", "password", "feed", "address of the feed", "saved page",
+    "crawls, as a file", "fields of a crawl, as a file",
     "history of a crawl, as a file", "attached files, as a file", "running, as a file", "finished, as a file",
     "tables of a report, as a file", "pages of a report, as a file", "publications, as a file", "formats, as a file",
     "types, as a file", "programs, as a file", "rules of access, as a file",
@@ -60,7 +61,7 @@ _OF_SETTINGS = {
 }  # fmt: skip
 _OF_SNAPSHOTS = {
     "new snapshot", "cancel", "order", "measure", "release", "release the ticked", "withdraw", "discard", "restore",
-    "withhold", "lift", "patch",
+    "withhold", "lift", "patch", "save a page",
 }  # fmt: skip
 MAY = {
     Role.ARCHIVIST: _OF_REVIEW | _OF_TEXTS | _OF_SNAPSHOTS,

@@ -52,6 +52,17 @@ _LOOKED_THROUGH = 200
 _LONGEST_WAY, _LONGEST_TITLE, _FIRST_ERROR = 3, 160, 400
 
 
+def save_link(services: Services, url: str) -> PageLink | None:
+    """Return where staff may save a page that the archive does not have, and the desk's address; None without a desk.
+
+    The room only links there. What may not be shown is like what is not there, here as well.
+    """
+    address = services.settings().save.address
+    if not address or not url.startswith(("http://", "https://")):
+        return None
+    return PageLink(f"{address}/save?{urlencode({'url': url})}", address)
+
+
 def snapshot_rows(services: Services, heads: Sequence[RecordHead]) -> list[SnapshotRow]:
     """Return the rows of snapshots. Each leads to its first page, and has its title, only where that may be seen."""
     first_pages = _first_pages(services, heads)
