@@ -23,26 +23,34 @@ from webarcfs.commands.listing import LIST, Form, format_option, print_rows
 def register() -> None:
     """Look at the registers of formats, types and programs; say what is known of a format or type.
 
-    formats.toml and types.toml in the archive are for people to edit, too. Each crawl takes over, for its extensions,
-    which programs made and read such files at that time.
+    The common formats of the web are known from the start, with their names and identifiers in PRONOM. formats.toml and
+    types.toml in the archive go over that; they are for people to edit, too. Each crawl takes over from formats.toml,
+    for its extensions, which programs made and read such files at that time.
     """
 
 
 @register.command()
 @archive_option
 @click.option("--at-risk", is_flag=True, help="Only formats that no program is known to read.")
+@click.option(
+    "--all", "shows_all", is_flag=True, help="Also the formats of the web that the newest crawls do not have."
+)
 @format_option(*LIST)
-def formats(archive: str | None, at_risk: bool, form: Form) -> None:
-    """List the extensions of the newest crawls, with the programs that make and read such files."""
-    rows = (row for row in _formats(opened(archive)) if row["at_risk"] or not at_risk)
+def formats(archive: str | None, at_risk: bool, shows_all: bool, form: Form) -> None:
+    """List the extensions of the newest crawls, with the programs that make and read such files.
+
+    `--json` has the name of each format, its PRONOM identifiers and its MIME type, too.
+    """
+    rows = (row for row in _formats(opened(archive), shows_all=shows_all) if row["at_risk"] or not at_risk)
     print_rows(form, rows, lambda rows: map(_format_line, rows))
 
 
-def _formats(place: Archive) -> Iterator[dict[str, Any]]:
-    known = register_of_formats.load(place)
+def _formats(place: Archive, *, shows_all: bool) -> Iterator[dict[str, Any]]:
+    known = register_of_formats.known(place)
     counted = registers.newest_counts(place)
-    risky = set(register_of_formats.unreadable({**known, "": Format()}, counted))
-    for extension in sorted(counted.keys() | known.keys(), key=lambda extension: (-counted[extension], extension)):
+    risky = set(register_of_formats.unreadable(known, counted))
+    listed = counted.keys() | (known if shows_all else register_of_formats.load(place)).keys()
+    for extension in sorted(listed, key=lambda extension: (-counted[extension], extension)):
         file_format = asdict(known.get(extension, Format()))
         yield {"extension": extension, "documents": counted[extension], **file_format, "at_risk": extension in risky}
 
@@ -56,8 +64,8 @@ def _format_line(row: dict[str, Any]) -> str:
 @archive_option
 @format_option(*LIST)
 def types(archive: str | None, form: Form) -> None:
-    """List the MIME types that types.toml describes."""
-    types_by_name = sorted(register_of_formats.types(opened(archive)).items())
+    """List the MIME types of the formats of the web, and those that types.toml describes."""
+    types_by_name = sorted(register_of_formats.known_types(opened(archive)).items())
     rows = ({"type": name, **asdict(mime_type)} for name, mime_type in types_by_name)
     lines = "{0[type]}\t{0[extension]}\t{0[description]}".format
     print_rows(form, rows, lambda rows: (lines({key: value or "-" for key, value in row.items()}) for row in rows))
@@ -70,7 +78,10 @@ def types(archive: str | None, form: Form) -> None:
 @click.option("--read-by", metavar="TEXT", help="Of an extension: the programs that read them today.")
 @click.option("--description", metavar="TEXT", help="Of a type: what it is.")
 @click.option("--extension", metavar="TEXT", help="Of a type: the extension of its files.")
-def set_(archive: str | None, name: str, **options: str | None) -> None:
+@click.option("--name", "format_name", metavar="TEXT", help="Of an extension: what the format is called.")
+@click.option("--puid", metavar="TEXT", help="Of an extension: its identifiers in PRONOM, as 'fmt/14, fmt/15'.")
+@click.option("--mime-type", metavar="TEXT", help="Of an extension: the MIME type of its files.")
+def set_(archive: str | None, name: str, format_name: str | None, **options: str | None) -> None:
     """Say what is known of an extension, or of a MIME type (which has a slash); an empty text takes it away.
 
     \b
@@ -81,6 +92,7 @@ def set_(archive: str | None, name: str, **options: str | None) -> None:
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
     kind = MediaType if "/" in name else Format
+    options |= {"name": format_name}
     changes = {key: value for key, value in options.items() if value is not None}
     wrong = changes.keys() - kind.__dataclass_fields__.keys()
     if wrong or not changes:

@@ -437,6 +437,31 @@ def test_all_works_without_scripts(busy: World, browser: Browser) -> None:
     context.close()
 
 
+@pytest.mark.parametrize("code", ["en", "de"])
+def test_on_a_phone_the_ways_are_in_a_menu_that_needs_no_scripts(busy: World, browser: Browser, code: str) -> None:
+    size: Any = {"width": 390, "height": 844}
+    context = browser.new_context(java_script_enabled=False, locale=code, viewport=size)
+    client = busy.served.client("adam")
+    origin = busy.served.origin
+    context.add_cookies([{"name": name, "value": value, "url": origin} for name, value in client.cookies.items()])
+    tab = context.new_page()
+    for path in ("/", "/snapshots", "/registers", f"/snapshot/{busy.ids[7]}"):
+        tab.goto(f"{origin}{path}")
+        head, first = tab.locator("header").bounding_box(), tab.locator("main h1").bounding_box()
+        assert head is not None and first is not None
+        assert head["height"] <= 72 and first["y"] <= 160, path
+        assert tab.locator("header a:visible, header button:visible").count() == 1
+        for caption in tab.locator("table.stacked caption:visible:not(.unseen)").all():
+            box = caption.bounding_box()
+            assert box is not None and (box["width"] > 300 or box["height"] == 0), path
+    tab.locator(".folded > summary").click()
+    ways = tab.locator("header nav:visible a")
+    assert ways.count() == 8 and tab.locator("header form:visible").count() == 2
+    ways.nth(4).click()
+    tab.wait_for_url("**/registers")
+    context.close()
+
+
 def test_nothing_of_the_desk_is_asked_elsewhere(busy: World, hand: Hand) -> None:
     asked: list[str] = []
     hand.tab.on("request", lambda request: asked.append(request.url))

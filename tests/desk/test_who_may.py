@@ -58,10 +58,14 @@ FREE = {
 }
 #: What every person of the archive may look at; a route that is added with a page needs a right, or its name here.
 LOOKS = {
-    "today", "snapshots as a table", "snapshots", "log", "picture", "preview", "attachment", "snapshot as a file",
+    "today", "snapshots", "log", "picture", "preview", "attachment", "snapshot as a file",
     "snapshot", "previewed page", "compare", "compare with any", "running", "publications", "publication", "registers",
     "report",
     "access", "options", "password", "feed", "address of the feed", "saved page",
+    "crawls, as a file", "fields of a crawl, as a file",
+    "history of a crawl, as a file", "attached files, as a file", "running, as a file", "finished, as a file",
+    "tables of a report, as a file", "pages of a report, as a file", "publications, as a file", "formats, as a file",
+    "types, as a file", "programs, as a file", "rules of access, as a file",
 }  # fmt: skip
 #: Forms of a role; a curator has them all but those about people.
 _OF_REVIEW = {"reject", "reopen", "look"}
@@ -87,7 +91,7 @@ _KIND = {"Content-Type": "application/x-www-form-urlencoded"}
 #: What parameters of paths are, where a test says nothing else.
 _PARTS = {
     "record": "20260101T000000-p", "log": "crawl.log.gz", "kind": "xml", "pair": "a..b", "name": "p", "job": "x",
-    "token": "x", "page": "web", "mark": "x", "feed": "x",
+    "token": "x", "page": "web", "mark": "x", "feed": "x", "ending": "csv",
 }  # fmt: skip
 
 

@@ -64,7 +64,7 @@ SNAPSHOTS = {
         "replay stays in what one host had at one time",
 }  # fmt: skip
 #: Names that nobody reads on a page: of routes, and of a file that is downloaded.
-NAMES = {"snapshots as a table", "new snapshot", "snapshot as a file", 'attachment; filename="snapshots.csv"'}
+NAMES = {"new snapshot", "snapshot as a file"}
 
 
 def _is_command(node: ast.AST) -> bool:

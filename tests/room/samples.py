@@ -422,6 +422,7 @@ _HOME = page(
     ),
     order=(),
     total_snapshots=1_240,
+    chosen="",
     collections=_CARDS,
     total_collections=12,
 )
@@ -433,7 +434,8 @@ _FORM = with_values(
     missing=0, publications=SimpleNamespace(names=(), is_choice=True),
 )  # fmt: skip
 _BARE_HOME = page(
-    "home.html", query="", fonds=(), rows=(), pages=None, filters=(), order=(), total_snapshots=0, collections=(),
+    "home.html", query="", fonds=(), rows=(), pages=None, filters=(), order=(), total_snapshots=0, chosen="",
+    collections=(),
     total_collections=0,
 )  # fmt: skip
 _BARE_CALENDAR = page(
@@ -537,7 +539,7 @@ RICH: dict[str, Sample] = {
                             ("_blank",), (PageLink(f"/web/1/{_PAGE}", _PAGE),), 17)
             for number in range(1, 5)
         ),
-        pages=_WAY, csv="/snapshot/a/links.csv",
+        pages=_WAY,
     ),
     "search": _SEARCHED,
     "grouped search": _GROUPED,
@@ -606,7 +608,7 @@ RICH: dict[str, Sample] = {
 
 EMPTY: dict[str, Sample] = {
     "home": _BARE_HOME,
-    "list": with_values(_BARE_HOME, query="nothing", pages=Pages(0, 0, 0), total_snapshots=1),
+    "list": with_values(_BARE_HOME, query="nothing", chosen="q=nothing", pages=Pages(0, 0, 0), total_snapshots=1),
     "one publication": with_values(
         _HOME, filters=(), fonds=(("", (SimpleNamespace(href="/publication/p", name="p", description="", count=1,
                                          first=START, newest=bare_row(), next_to_newest=None),)),),
@@ -625,7 +627,7 @@ EMPTY: dict[str, Sample] = {
         "compare.html", a=bare_row(), b=bare_row(), types=(), extensions=(), documents=(), counts=(), figures=(),
         pages=None, other=None,
     ),
-    "links": page("links.html", row=bare_row(), links=(), pages=Pages(0, 0, 0), csv=""),
+    "links": page("links.html", row=bare_row(), links=(), pages=Pages(0, 0, 0)),
     "search": _FORM,
     "search without a hit": with_values(
         _FORM, words="nothing", as_it_was=PageLink("/search?q=nothing&at=2020", "2020")

@@ -49,6 +49,8 @@ COSTLY = (
     f"/cdx?url={DOMAIN}/*&page=9",
     f"/web/*/{HOME}*",
     f"/urls?prefix={HOME}",
+    f"/urls.csv?prefix={HOME}",
+    "/crawls.json",
     f"/web/2020*/{HOME}page7",
     f"/timemap/link/{HOME}page7",
     f"/timemap/json/{HOME}page7",

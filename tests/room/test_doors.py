@@ -155,19 +155,23 @@ def general() -> Iterator[str]:
     )
     for name in ("p", "q", "r"):
         yield f"/publication/{name}"
-    yield "/collections"
+        yield from (f"/crawls.{kind}?publication={name}" for kind in ("csv", "json"))
+    yield from ("/crawls.csv", "/crawls.json?order=oldest", f"/urls.csv?prefix=http://{DOMAIN}/")
+    yield from ("/collections", "/collections.csv", "/collections.json", f"/urls.json?prefix=http://{DOMAIN}/")
     for name in ("some", "shut"):
-        yield from (f"/collection/{name}", f"/collection/{name}/picture")
+        yield from (f"/collection/{name}{end}" for end in ("", "/picture", "/crawls.csv", "/crawls.json"))
         yield from (
             f"/search{end}?q={word}&collection={name}" for end in ("", ".csv") for word in ("home", "xylophonist")
         )
         yield f"/search?q=home+collection:{name}"
     for record in RECORDS:
-        yield from (f"/snapshot/{record}{end}" for end in ("", ".xml", ".json", ".dc", "/links", "/links.csv"))
+        yield from (
+            f"/snapshot/{record}{end}" for end in ("", ".xml", ".json", ".dc", "/links", "/links.csv", "/links.json")
+        )
         yield from (f"/compare/{record}..{other}" for other in RECORDS)
         yield from (f"/search{end}?q=home&record={record}" for end in ("", ".csv", ".json"))
     for word in SECRETS.values():
-        yield f"/?q={word}"
+        yield from (f"/?q={word}", f"/crawls.csv?q={word}", f"/crawls.json?q={word}")
         yield from (
             f"/search{end}?q={word}{more}"
             for end in ("", ".csv", ".json")

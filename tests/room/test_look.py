@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,20 @@ def test_columns_that_have_no_value_are_not_shown() -> None:
     assert heads(RICH["list"]) == [
         "Date", "Crawl", "Call number", "Project", "Type", "Documents", "Size", "View"
     ]  # fmt: skip
+
+
+def test_a_call_number_that_is_the_publications_name_is_not_said_again() -> None:
+    """Without a call number of its own a crawl has that name in its place: its list has the word once, not thrice."""
+    for signature, is_told in (("bundestag", False), ("", False), ("5100", True)):
+        rows = [replace(row(), publication="bundestag", signature=signature) for _ in range(2)]
+        listed = LexborHTMLParser(rendered(with_values(RICH["publication"], rows=rows)))
+        heads = [node.text() for node in listed.css("table.snapshots thead th")]
+        assert ("Call number" in heads) is is_told, signature
+        record = LexborHTMLParser(rendered(with_values(RICH["record"], row=rows[0])))
+        assert ("Call number" in [node.text() for node in record.css("dl.card dt")]) is is_told, signature
+    mixed = [replace(row(), publication="p", signature=signature) for signature in ("p", "5100")]
+    html = rendered(with_values(RICH["publication"], rows=mixed))
+    assert html.count("5100") >= 1 and html.count('data-label="Call number"') == 2
 
 
 def test_the_archives_own_words_stand_in_place_of_ours(tmp_path: Path) -> None:
@@ -326,6 +341,33 @@ def test_pages_keep_to_their_policy_and_the_frame_fills_the_window(browser: Brow
     assert tab.locator("nav.times:visible").count() == 0
     tab.locator("summary").click()
     assert tab.locator("nav.times:visible a").first.is_visible()
+    context.close()
+
+
+@needs_chromium()
+@pytest.mark.parametrize("code", ["en", "de"])
+def test_the_head_of_a_page_is_small_on_a_phone_and_its_menu_opens_by_keyboard(browser: Browser, code: str) -> None:
+    """Scripts are off: the skip link comes first, then the name, then the menu, whose links are not reached before."""
+    stage = Stage()
+    size = {"width": 390, "height": 844}
+    context = browser.new_context(viewport=size, java_script_enabled=False)  # type: ignore[arg-type] # its two keys
+    context.route("**/*", stage.answer)
+    tab = context.new_page()
+    for name, most in (("home", 72), ("frame", 90)):
+        stage.html = rendered(RICH[name], code)
+        tab.goto("http://room.test/x")
+        head = tab.locator("header").bounding_box()
+        assert head is not None and head["height"] <= most, name
+    stage.html = rendered(RICH["home"], code)
+    tab.goto("http://room.test/x")
+    assert tab.locator("header nav:visible").count() == 0
+    for focused in (".skip", ".name", ".folded > summary"):
+        tab.keyboard.press("Tab")
+        assert tab.locator(f"{focused}:focus").count() == 1, focused
+    tab.keyboard.press("Enter")
+    tab.keyboard.press("Tab")
+    assert tab.locator("header nav:visible").count() == 2
+    assert tab.locator(".folded nav a:focus").count() == 1
     context.close()
 
 

@@ -27,7 +27,7 @@ from tests.support.rooms import Page, Served, digits, published, recorded, serve
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.model.metadata import CET
 from webarcfs.content.visible_lines import blocks
-from webarcfs.room.pages import about
+from webarcfs.room.pages import about, lists
 from webarcfs.room.pages.calendar import WordBudget, compared
 from webarcfs.room.views import Marked
 from webarcfs.web import limits
@@ -203,6 +203,10 @@ def test_external_links_have_number_titles_url_window_and_pages(room: Served) ->
     ]
     cells = [node.text(strip=True) for node in found.css_first("table.links tbody tr").css("td, th")]  # type: ignore[union-attr] # it is there
     assert cells == ["1", "Far · far", "http://far.example/b", "_blank", "http://other.example.org/"]
+    named = json.loads(room.get(f"/snapshot/{record}/links.json").body)
+    assert [link["target"] for link in named] and len(named) == len(
+        room.get(f"/snapshot/{record}/links.csv").text.splitlines()[1:]
+    )
     assert room.get(f"/snapshot/{record}/links.csv").body.decode().splitlines() == [
         "number,target,text,page,times,window",
         "1,http://far.example/b,Far,http://other.example.org/,1,_blank",
@@ -388,6 +392,44 @@ def test_hits_that_are_taken_away_have_the_span_of_the_words(room: Served) -> No
     answer = json.loads(room.get("/search.json?q=%22line+6%22").body)
     assert (answer["total"], answer["inPresent"], answer["exact"]) == (1, 0, True)
     assert answer["hits"][0]["wordsTo"] == "2021-02-25T12:00:00"
+
+
+def test_lists_are_taken_away_whole_as_their_pages_choose_them(room: Served) -> None:
+    page = tree(room, "/publication/p")
+    hrefs = [node.attributes["href"] or "" for node in page.css(".takeaway a")]
+    assert hrefs == ["/crawls.csv?publication=p", "/crawls.json?publication=p"]
+    rows = list(csv.DictReader(io.StringIO(room.get(hrefs[0]).text)))
+    assert [row["address"].rpartition("/")[2] for row in rows] == list(RECORDS[::-1])
+    assert {row["publication"] for row in rows} == {"p"} and rows[0]["complete"] in ("yes", "no", "")
+    named = json.loads(room.get(f"{hrefs[1]}&order=oldest").body)
+    assert [entry["number"] for entry in named] == [int(row["number"]) for row in rows[::-1]]
+    assert json.loads(room.get("/crawls.json?publication=none").body) == []
+    assert json.loads(room.get("/crawls.json?q=nowhere-in-the-catalogue").body) == []
+    below = tree(room, f"/web/*/{HOME}*")
+    (table, listed) = [node.attributes["href"] or "" for node in below.css(".takeaway a")]
+    addresses = [row["url"] for row in csv.DictReader(io.StringIO(room.get(table).text))]
+    assert [entry["url"] for entry in json.loads(room.get(listed).body)] == addresses
+    assert addresses[: len(below.css("tbody tr"))] == [node.text() for node in below.css("tbody th a.url")]
+
+
+#: Template of the room with rows → where its list is taken away; or why it is none.
+_TAKEN = {
+    "home.html": "/crawls", "publication.html": "/crawls", "collection.html": "/crawls", "collections.html":
+    "/collections", "links.html": "/links", "prefix.html": "/urls", "search.html": "search.csv by its page",
+    "curve.html": "curve.csv by its page", "calendar.html": "the TimeMap of its URL", "compare.html": "two crawls",
+    "record.html": "figures of one crawl; it leads to its record as a file", "diff.html": "two versions",
+    "about.html": "nothing of the archive", "cite.html": "a citation, with files of its own",
+}  # fmt: skip
+
+
+def test_each_list_of_the_room_can_be_taken_away() -> None:
+    """A new template with rows needs a list to take away, or a reason."""
+    folder = Path(lists.__file__).parents[1] / "theme/templates"
+    with_rows = re.compile(r"parts\.(table|stacked|snapshots|collections|compared|counted)\(|<table")
+    texts = {path.name: path.read_text("utf-8") for path in folder.glob("*.html")}
+    assert {name for name, text in texts.items() if with_rows.search(text)} - _TAKEN.keys() == set()
+    for name, place in _TAKEN.items():
+        assert ("parts.taken(" in texts[name]) is place.startswith("/"), name
 
 
 def test_a_publication_has_its_snapshots_newest_first_and_by_year(room: Served) -> None:

@@ -25,7 +25,7 @@ class Hand:
         self.tab.fill("#name", name)
         self.tab.fill("#password", PASSWORD)
         self.tab.click("main button")
-        self.tab.wait_for_selector(".who")
+        self.tab.wait_for_selector(".who", state="attached")  # on a phone it is folded
 
     def click(self, place: str | Locator) -> None:
         """Click on the first of what is meant, and wait for the page that it leads to."""

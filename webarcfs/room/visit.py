@@ -41,6 +41,7 @@ from webarcfs.archive.system.cache import Cache, identity
 from webarcfs.content.references import References
 from webarcfs.warc.http_response import blank_response
 from webarcfs.web import limits
+from webarcfs.web.table_files import MEDIA_TYPES, TableFile
 
 if TYPE_CHECKING:
     from webarcfs.archive.index.links import Question
@@ -334,6 +335,10 @@ class Visit:
     def file(self, body: bytes, media_type: str) -> Response:
         """Return what is no page."""
         return Response(body, media_type=media_type, headers={"Cache-Control": self.caching})
+
+    def table(self, table: TableFile, kind: str) -> Response:
+        """Return a list as a file of a kind. Raises TooMany."""
+        return self.file(table.written(kind), MEDIA_TYPES[kind])
 
     def led(self, place: str) -> Response:
         """Return a redirect."""

@@ -371,9 +371,7 @@ def _finished(visit: DeskVisit) -> Iterator[PageLink]:
 def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show what became of a job. Raises NotFound, Damaged."""
     archive, job = visit.desk.archive, path_params["job"]
-    folder = archive.reports / job
-    if "/" in job or job.startswith(".") or not folder.is_dir():
-        raise NotFound(f"there is no report of {job}")
+    folder = report_folder(archive, job)
     summary = files.read_json(folder / "summary.json") or {}
 
     def counted() -> tuple[ReportTable, ...]:
@@ -408,6 +406,14 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         shown=pages,
         more_shown=more_pages,
     )  # fmt: skip
+
+
+def report_folder(archive: Archive, job: str) -> Path:
+    """Return the folder of a report. Raises NotFound, also for a name that is none of a job."""
+    folder = archive.reports / job
+    if "/" in job or job.startswith(".") or not folder.is_dir():
+        raise NotFound(f"there is no report of {job}")
+    return folder
 
 
 def _first_shown(folder: Path) -> tuple[list[ShownView], int]:

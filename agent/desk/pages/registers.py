@@ -26,19 +26,22 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     archive = desk.archive
     text = desk.look_up(visit.language)
     fault = ""
-    known: dict[str, Format] = {}
-    types: dict[str, MediaType] = {}
+    own_formats: dict[str, Format] = {}
+    own_types: dict[str, MediaType] = {}
+    known, types = formats.web_formats(), own_types
     try:
-        known, types = formats.load(archive), formats.types(archive)
+        own_formats, own_types = formats.load(archive), formats.types(archive)
+        known, types = formats.known(archive), formats.known_types(archive)
     except SettingsError as error:
         fault = str(error)
     state = Catalogue(archive).state()
     counted = desk.kept(("counts", None if state is None else state.commit), lambda: registers.newest_counts(archive))
-    risky = set(formats.unreadable({**known, "": Format()}, counted))
-    names = sorted(counted.keys() | known.keys(), key=lambda name: (-counted[name], name))[:_MOST]
-    rows = [(name, counted[name], known.get(name, Format())) for name in names]
+    risky = set(formats.unreadable(known, counted))
+    names = sorted(counted.keys() | own_formats.keys(), key=lambda name: (-counted[name], name))
+    rows = [(name, counted[name], known.get(name.casefold(), Format())) for name in names]
+    further = [(name, 0, known[name]) for name in sorted(known.keys() - names)]
     chosen = visit.form.one("what") if visit.is_typed else visit.parameter("what")
-    own = known.get(chosen, Format())
+    own = own_formats.get(chosen, Format())
     kind = types.get(chosen, MediaType())
     of_format = (
         FormField(name="what", label=text(words.msgid("Extension")),
@@ -61,9 +64,12 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         users[publication.profile or ""].append(publication.name)
     return visit.page(
         "registers.html",
-        rows=rows,
-        at_risk=[row for row in rows if row[0] in risky],
-        types=sorted(types.items()),
+        rows=rows[:_MOST],
+        left=len(rows[_MOST:]),
+        further=further,
+        at_risk=[row for row in rows if row[0] in risky][:_MOST],
+        types=sorted(own_types.items()),
+        further_types=sorted((name, types[name]) for name in types.keys() - own_types),
         profiles=desk.settings().profiles,
         users=users,
         programs=desk.kept(("programs",), registers.programs),

@@ -240,8 +240,7 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the list."""
     desk = visit.desk
     settings, faults = desk.settings_and_faults()
-    query = visit.parameter("q").casefold()
-    publications = [publication for publication in settings.publications if query in _text_of(publication)]
+    publications = fitting(visit)
     pages, part = pages_of(visit, len(publications), forms.ROWS)
     shown = publications[part]
     with snapshots.open_tables(visit) as tables:
@@ -270,6 +269,12 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         "publications.html", rows=rows, pages=pages, query=visit.parameter("q"), faults=faults,
         total=len(settings.publications),
     )  # fmt: skip
+
+
+def fitting(visit: DeskVisit) -> list[Publication]:
+    """Return the publications that the words of the page choose."""
+    query = visit.parameter("q").casefold()
+    return [publication for publication in visit.desk.settings().publications if query in _text_of(publication)]
 
 
 def _text_of(publication: Publication) -> str:

@@ -15,10 +15,8 @@ text, in pieces (`log/<name>`).
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import gzip
-import io
 import json
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -81,7 +79,7 @@ from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.model.errors import Damaged, FieldsRefused, Forbidden, NotFound, UsageError, WebarcError
-from webarcfs.archive.model.metadata import CommitTag, format_time, now, parse_time
+from webarcfs.archive.model.metadata import CommitTag, now, parse_time
 from webarcfs.archive.system import clocks, files
 from webarcfs.archive.system.files import size_of
 from webarcfs.room.pages import lists
@@ -393,8 +391,6 @@ PATH = "/snapshots"
 #: Parameters of the list that choose.
 _FILTERS = ("q", "publication", "state", "year", "waits", "complete", "passed")
 _PASSED = {"waits": "yes", "complete": "yes", "passed": "yes"}
-#: Rows that a table to take away has at most.
-_MOST_ROWS = 100_000
 
 
 def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -409,7 +405,7 @@ def again(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 def _list(visit: DeskVisit, query: str, ticked: frozenset[int]) -> Response:
     path_params = dict(parse_qsl(query[:8_000], keep_blank_values=True))
-    chosen = _chosen(path_params)
+    chosen = chosen_of(path_params)
     oldest = path_params.get("order") == "oldest"
     with open_tables(visit) as tables:
         total = visit.desk.kept(("total", tables.commit, chosen), lambda: tables.count_of(chosen))
@@ -442,13 +438,14 @@ def _list(visit: DeskVisit, query: str, ticked: frozenset[int]) -> Response:
         ticked=forms.written(ticked),
         ticked_total=len(ticked),
         passed=_href({**kept, "page": str(page)}, ticked, tick="passed"),
-        csv=f"{PATH}.csv?{urlencode({name: kept[name] for name in _FILTERS if name in kept})}",
+        chosen=urlencode(kept),
         query=urlencode({**kept, "page": str(page)}),
         newest=newest[0].number if newest else 0,
     )
 
 
-def _chosen(path_params: Mapping[str, str]) -> RecordSelection:
+def chosen_of(path_params: Mapping[str, str]) -> RecordSelection:
+    """Return what the parameters of the list choose."""
     flags = {"yes": True, "no": False}
     return RecordSelection(
         publication=path_params.get("publication", ""),
@@ -500,31 +497,6 @@ def _filters(visit: DeskVisit, path_params: Mapping[str, str]) -> list[FormField
         FormField(name="complete", label=text(words.msgid("Complete")), value=path_params.get("complete", ""),
                   kind="choice", choices=yes_no),
     ]  # fmt: skip
-
-
-# -- a table to take away ----------------------------------------------------------------------------------------------
-
-
-def as_csv(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Return the list as CSV: all that the filters choose."""
-    chosen = _chosen({name: visit.parameter(name) for name in _FILTERS})
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(("number", "snapshot", "publication", "title", "domain", "date", "state", "complete", "type",
-                     "occasion", "documents", "bytes", "closed_for"))  # fmt: skip
-    with open_tables(visit) as tables:
-        for record in tables.listed(chosen, limit=_MOST_ROWS):
-            row = (record.number, record.id, record.publication, record.title, record.domain, format_time(record.date),
-                   record.state, "yes" if record.complete else "no", "occasion" if record.is_occasion else "regular",
-                   record.reason, record.documents, record.bytes, record.closed_for)  # fmt: skip
-            writer.writerow([_harmless(value) for value in row])
-    headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="snapshots.csv"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
-
-
-def _harmless(value: object) -> object:
-    """Return a value that no program for tables takes for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
 
 
 # -- the ticked ones ---------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.desk import forms, login
 from agent.desk.forms import SentForm
 from agent.desk.login import Session
-from agent.desk.pages import access, jobs, preview, registers, saved_page, settings_pages, snapshots, today
+from agent.desk.pages import access, jobs, preview, registers, saved_page, settings_pages, snapshots, taken, today
 from agent.desk.theme.desk_rendering import DeskLook, Saying
 from agent.desk.theme.who_may import refusal
 from agent.desk.theme.words import msgid
@@ -77,6 +77,7 @@ from webarcfs.archive.model.errors import (
 )
 from webarcfs.archive.system import processes
 from webarcfs.room.visit import Origins
+from webarcfs.web import table_files
 from webarcfs.web.access_log import AccessLog, Logged
 from webarcfs.web.answering import REASON, Answering, peer
 from webarcfs.web.connections import (
@@ -253,6 +254,7 @@ class DeskRoute(PathRoute):
 
 name_expression("rest", ".+")
 name_expression("export", "xml|json|dc")
+name_expression("rows", "|".join(table_files.KINDS))
 name_expression("name", "[^/+]+")
 name_expression("preview", "web|notice")
 
@@ -266,7 +268,8 @@ def _of_snapshot(name: str, word: str, post: Any, right: Right | None, *, takes_
 #: The first that fits answers.
 ROUTES: Final[tuple[DeskRoute, ...]] = (
     DeskRoute("today", "/", today.today),
-    DeskRoute("snapshots as a table", "/snapshots.csv", snapshots.as_csv),
+    *(DeskRoute(f"{taken_list.name}, as a file", f"{taken_list.path}.{{ending:rows}}", taken_list.answer,
+                looks=taken_list.looks) for taken_list in taken.LISTS),
     DeskRoute("snapshots", "/snapshots", snapshots.listed),
     DeskRoute("ticks", "/snapshots/ticks", post=snapshots.keep_ticks, again=snapshots.again, action=snapshots.PATH),
     DeskRoute("release the ticked", "/snapshots/release", post=snapshots.release_several, acts=Right.RELEASE,

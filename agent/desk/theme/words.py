@@ -443,3 +443,16 @@ def choices_of_setting(key: str, values: Iterable[str], text: Callable[[str], st
     ranks = {value: rank for rank, value in enumerate(labels)}
     ordered = sorted(values, key=lambda value: ranks.get(value, len(ranks)))
     return tuple((value, text(labels.get(value, value))) for value in ordered)
+
+
+# -- registers ---------------------------------------------------------------------------------------------------------
+
+
+#: The kinds of programs that read the known formats of the web.
+READERS = frozenset({
+    msgid("archive programs"), msgid("BitTorrent programs"), msgid("CAD programs"), msgid("database programs"),
+    msgid("e-book readers"), msgid("feed readers"), msgid("font programs"), msgid("image programs"),
+    msgid("map programs"), msgid("media players"), msgid("office programs"), msgid("PDF readers"),
+    msgid("programs for mail and calendars"), msgid("text editors"), msgid("virtual machines"),
+    msgid("web browsers"), msgid("web archives' tools"), "Java", "Ruffle",
+})  # fmt: skip

@@ -1,7 +1,7 @@
-"""formats.toml and types.toml: the register of file formats, and that of MIME types. People write them.
+"""The register of file formats, and that of MIME types. People write them: formats.toml and types.toml.
 
-For each extension the programs that make such files, and those that read them today (fields 26 and 27); for each type
-what it is, and its usual extension.
+For each extension the programs that make such files, and those that read them today (fields 26 and 27), its name, and
+its PRONOM identifiers; for each type what it is, and its usual extension.
 
     [format.pdf]
     made_by = "Adobe Acrobat 6"
@@ -10,13 +10,18 @@ what it is, and its usual extension.
     [type."application/pdf"]
     description = "documents as they are printed"
     extension = "pdf"
+
+`web_formats.toml` of this package has the common formats of the web, with its source and date: `known` and
+`known_types` begin with it, and what the archive's own files say goes over it. Records take over the archive's own
+words alone: they say what its people know, at the time of a crawl.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +30,21 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import SettingsError
 
 _MODE = 0o644
+_WEB_FORMATS = Path(__file__).with_name("web_formats.toml")
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The programs that made files of an extension, and that read them today; empty: not known."""
+    """The programs that made files of an extension, and that read them today; empty: not known.
+
+    `puid` has the PRONOM identifiers of its versions, with commas between them.
+    """
 
     made_by: str = ""
     read_by: str = ""
+    name: str = ""
+    puid: str = ""
+    mime_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +56,36 @@ class MediaType:
 
 
 def load(archive: Archive) -> dict[str, Format]:
-    """Return the formats by extension; none without the file. Raises SettingsError with all faults."""
-    rows = _rows(archive.formats, "format", ("made_by", "read_by"))
-    return {name: Format(**row) for name, row in rows.items()}
+    """Return the archive's own formats by extension; none without the file. Raises SettingsError with all faults."""
+    return {name: Format(**row) for name, row in _own_formats(archive).items()}
+
+
+def known(archive: Archive) -> dict[str, Format]:
+    """Return the formats of the web and the archive's own, by extension. Raises SettingsError with all faults."""
+    own = _own_formats(archive)
+    web = web_formats()
+    return web | {name: Format(**(asdict(web.get(name, Format())) | row)) for name, row in own.items()}
+
+
+@cache
+def web_formats() -> dict[str, Format]:
+    """Return the common formats of the web, by extension."""
+    return {name: Format(**row) for name, row in _rows(_WEB_FORMATS, "format", _FORMAT_KEYS).items()}
 
 
 def types(archive: Archive) -> dict[str, MediaType]:
-    """Return the types by name; none without the file. Raises SettingsError with all faults."""
+    """Return the archive's own types by name; none without the file. Raises SettingsError with all faults."""
     rows = _rows(archive.types, "type", ("description", "extension"))
     return {name: MediaType(**row) for name, row in rows.items()}
+
+
+def known_types(archive: Archive) -> dict[str, MediaType]:
+    """Return the types of the formats of the web, and the archive's own, by name. Raises SettingsError."""
+    web: dict[str, MediaType] = {}
+    for extension, web_format in web_formats().items():
+        if web_format.mime_type:
+            web.setdefault(web_format.mime_type, MediaType(web_format.name, extension))
+    return web | types(archive)
 
 
 def keep(archive: Archive, extension: str, changes: Mapping[str, str]) -> None:
@@ -78,12 +111,15 @@ def describe_programs(formats: Mapping[str, Format], extensions: Iterable[str], 
 
 
 def unreadable(formats: Mapping[str, Format], extensions: Iterable[str]) -> list[str]:
-    """Return the extensions that no known program reads: formats at risk. None where there is no register."""
-    return (
-        [extension for extension in sorted(extensions) if not formats.get(extension, Format()).read_by]
-        if formats
-        else []
-    )
+    """Return the extensions that no known program reads: formats at risk."""
+    return [extension for extension in sorted(extensions) if not formats.get(extension.casefold(), Format()).read_by]
+
+
+_FORMAT_KEYS = tuple(field.name for field in fields(Format))
+
+
+def _own_formats(archive: Archive) -> dict[str, dict[str, str]]:
+    return _rows(archive.formats, "format", _FORMAT_KEYS)
 
 
 def _rows(path: Path, table: str, keys: tuple[str, ...]) -> dict[str, dict[str, str]]:

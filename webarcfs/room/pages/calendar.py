@@ -25,7 +25,7 @@ from webarcfs.access.access_rules import Absent, Answer, Blocked, Closed
 from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, VisibleState
 from webarcfs.archive.index.database import NEVER, Span
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError
-from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.model.metadata import format_time, from_epoch
 from webarcfs.archive.model.urls import canonical, parse, surt
 from webarcfs.archive.system import clocks
 from webarcfs.content import visible_lines
@@ -51,6 +51,7 @@ from webarcfs.room.views import CalendarEntry, Change, DiffLine, Line, Marked, P
 from webarcfs.room.visit import Services, Visit
 from webarcfs.web import limits
 from webarcfs.web.language import msgid
+from webarcfs.web.table_files import TableFile
 
 # == calendar =========================================================================================================
 
@@ -219,12 +220,34 @@ def urls(visit: Visit, _: Mapping[str, str]) -> Response:
     return below(visit, prefix, visit.parameter("after"))
 
 
-def below(visit: Visit, prefix: str, after_key: str = "") -> Response:
-    """Show a page of the URLs below a prefix, behind the key `after_key`. Raises UrlRefused."""
+def taken_urls(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Return all URLs below a prefix as a file. Raises UsageError, UrlRefused, TooMany."""
+    prefix = archived_url(visit.parameter("prefix").encode("utf-8", "replace"), is_prefix=True)
+    if isinstance(prefix, Refused):
+        raise UsageError(prefix.reason)
+    low = _low(prefix)
+    captures = visit.services.captures.below(Span(low, f"{low}\U0010ffff", None))
+    rows = (_prefix_row(list(group)) for _, group in groupby(captures, key=lambda capture: capture.surt))
+    columns = ("url", "type", "versions", "first", "last", "is_present")
+    cells = (
+        (row.url, row.mime_type, row.versions, format_time(row.first), format_time(row.last), row.is_present)
+        for row in rows
+    )
+    return visit.table(TableFile(columns, cells), path_params["kind"])
+
+
+def _low(prefix: str) -> str:
+    """Return the first of the keys of the URLs below a prefix."""
     url = canonical(prefix)
     low = surt(url)
     if not prefix.endswith("/") and low.endswith("/") and url != prefix and parse(url).path == "/":
-        low = low.removesuffix("/")
+        return low.removesuffix("/")
+    return low
+
+
+def below(visit: Visit, prefix: str, after_key: str = "") -> Response:
+    """Show a page of the URLs below a prefix, behind the key `after_key`. Raises UrlRefused."""
+    low = _low(prefix)
     after = (after_key, "\U0010ffff", "", NEVER) if after_key.startswith(low) else None
     rows: list[SimpleNamespace] = []
     last = following = ""

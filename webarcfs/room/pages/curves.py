@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +25,7 @@ from webarcfs.search.curves import (
     count_curves,
 )
 from webarcfs.web.language import msgid
+from webarcfs.web.table_files import MEDIA_TYPES, as_csv
 
 #: Fields for words that the form shows beside those that are filled.
 _BLANK = 2
@@ -69,11 +68,8 @@ def exported(visit: Visit, path_params: Mapping[str, str]) -> Response:
     curves = _counted(visit, _words(visit))
     if path_params["kind"] == "svg":
         return visit.file(picture(curves, curve_texts(visit.language), is_file=True).encode(), "image/svg+xml")
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS)
-    writer.writeheader()
-    writer.writerows(row | {"few": "true" if row["few"] else "false"} for row in curves.rows())
-    return visit.file(text.getvalue().encode(), "text/csv; charset=utf-8")
+    rows = (row | {"few": "true" if row["few"] else "false"} for row in curves.rows())
+    return visit.file(as_csv(COLUMNS, ([row[name] for name in COLUMNS] for row in rows)), MEDIA_TYPES["csv"])
 
 
 def _words(visit: Visit) -> list[str]:

@@ -23,7 +23,7 @@ from webarcfs.archive.config.collection_files import read_picture
 from webarcfs.archive.index.database import Span
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import NotFound, UrlRefused, UsageError
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.metadata import CommitTag, format_time
 from webarcfs.archive.model.url_lists import without_fragment
 from webarcfs.archive.model.urls import surt
 from webarcfs.content.text import HTML_TYPES
@@ -39,6 +39,7 @@ from webarcfs.room.replay.replay_url import (
 from webarcfs.room.views import CollectionCard, PageLink, Pages, SnapshotRow
 from webarcfs.room.visit import Services, Visit
 from webarcfs.web.rendering import paragraphs
+from webarcfs.web.table_files import TableFile
 
 # == rows =============================================================================================================
 
@@ -340,6 +341,7 @@ def home(visit: Visit, _: Mapping[str, str]) -> Response:
         filters=list(_choices(visit, matching if query else groups, chosen)) if total > 1 else (),
         order=_orders(visit) if as_list else (),
         total_snapshots=total,
+        chosen=urlencode({name: visit.parameter(name) for name in ("q", *_FILTERS, "order") if visit.parameter(name)}),
     )
 
 
@@ -457,6 +459,69 @@ def links_to_collections(visit: Visit, publication: str, number: int = 0) -> lis
     ]
 
 
+# == taken away =======================================================================================================
+
+
+#: Crawls that are read at once for a file.
+_PART = 1_000
+
+
+def taken_crawls(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Return the crawls that the filters of the first page choose as a file, all of them. Raises TooMany."""
+    records = visit.services.records
+    chosen = visit.given(_FILTERS)
+    query = " ".join(visit.parameter("q").split()[:MOST_WORDS])
+    is_oldest = visit.parameter("order") == "oldest"
+    if not any(_fits(group, chosen) for group in records.groups()):
+        return _crawls_file(visit, (), path_params["kind"])
+    selection = _selection(query, chosen)
+    heads = _in_parts(lambda part: records.listed(selection, part, oldest=is_oldest))
+    return _crawls_file(visit, heads, path_params["kind"])
+
+
+def taken_collection(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Return the crawls of a collection as a file, all of them. Raises NotFound, TooMany."""
+    visible, records = _collection_of(visit, path_params["name"]), visit.services.records
+    heads = _in_parts(lambda part: records.collected(visible.publications, visible.numbers, part))
+    return _crawls_file(visit, heads, path_params["kind"])
+
+
+def taken_collections(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Return the collections that have something for readers as a file."""
+    columns = ("name", "title", "crawls", "first", "last", "address")
+    rows = (
+        (
+            visible.collection.name, visible.collection.title_in(visit.language), visible.count,
+            format_time(visible.first), format_time(visible.last),
+            visit.base + collection_path(visible.collection.name),
+        )
+        for visible in _by_title(visit)
+    )  # fmt: skip
+    return visit.table(TableFile(columns, rows), path_params["kind"])
+
+
+def _in_parts(read: Callable[[slice], list[RecordHead]]) -> Iterator[RecordHead]:
+    begin = 0
+    while heads := read(slice(begin, begin + _PART)):
+        yield from heads
+        begin += _PART
+
+
+def _crawls_file(visit: Visit, heads: Iterable[RecordHead], kind: str) -> Response:
+    columns = ("number", "date", "publication", "title", "call_number", "project", "hosts", "type", "occasion",
+               "complete", "documents", "bytes", "embargo_until", "address")  # fmt: skip
+    rows = (
+        (
+            head.number, format_time(head.date), head.publication, head.title, head.signature, head.project,
+            " ".join(sites_of(head)), _OCCASION if head.is_occasion else _REGULAR,
+            head.occasion if head.is_occasion else "", head.complete, head.documents, head.bytes,
+            "" if head.closed_until is None else format_time(head.closed_until), visit.base + record_path(head.id),
+        )
+        for head in heads
+    )  # fmt: skip
+    return visit.table(TableFile(columns, rows), kind)
+
+
 # == filters ==========================================================================================================
 
 
@@ -491,7 +556,8 @@ def _fonds(services: Services, groups: Sequence[ShownGroup]) -> list[tuple[str, 
     rows_by_name = {name: [next(rows) for _ in heads] for name, heads in newest.items()}
     by_signature: dict[str, list[SimpleNamespace]] = defaultdict(list)
     for name, heads in sorted(newest.items()):
-        by_signature[heads[0].signature].append(
+        signature = heads[0].signature
+        by_signature["" if signature == name else signature].append(
             SimpleNamespace(
                 href=publication_path(name),
                 name=name,

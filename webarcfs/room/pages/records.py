@@ -8,8 +8,6 @@ Two snapshots are compared by types and extensions, and document by document.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +30,7 @@ from webarcfs.room.replay.replay_url import diff_path, record_path
 from webarcfs.room.views import Compared, ExternalLinkRow, FieldGroup, PageLink, Slice
 from webarcfs.room.visit import Services, Visit
 from webarcfs.web import limits
+from webarcfs.web.table_files import TableFile
 
 # == counts ===========================================================================================================
 
@@ -281,19 +280,18 @@ def links(visit: Visit, path_params: Mapping[str, str]) -> Response:
         _link_row(head, number, target, links) for number, (target, links) in enumerate(targets[part], part.start + 1)
     ]
     row = lists.snapshot_row(services, head)
-    return visit.page("links.html", row=row, links=rows, pages=pages, csv=f"{row.href}/links.csv")
+    return visit.page("links.html", row=row, links=rows, pages=pages)
 
 
-def links_as_csv(visit: Visit, path_params: Mapping[str, str]) -> Response:
-    """Return the external links of a snapshot as a table: number, target, text, page, times, window."""
+def taken_links(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Return the external links of a snapshot as a file: number, target, text, page, times, window."""
     services = visit.services
-    head = head_of(services, path_params["record"])
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(("number", "target", "text", "page", "times", "window"))
-    for number, (target, links) in enumerate(_external(services, head), 1):
-        writer.writerows((number, target, link.text, link.page, link.times, link.window) for link in links)
-    return visit.file(text.getvalue().encode(), "text/csv; charset=utf-8")
+    rows = (
+        (number, target, link.text, link.page, link.times, link.window)
+        for number, (target, links) in enumerate(_external(services, head_of(services, path_params["record"])), 1)
+        for link in links
+    )
+    return visit.table(TableFile(("number", "target", "text", "page", "times", "window"), rows), path_params["kind"])
 
 
 def _must_be_open(head: RecordHead) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +31,7 @@ from webarcfs.search.query_language import Any as AnyOf
 from webarcfs.search.words import KINDS
 from webarcfs.web import language as languages
 from webarcfs.web.language import msgid, name_of_language, translate
+from webarcfs.web.table_files import MEDIA_TYPES, as_csv
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
@@ -418,12 +417,8 @@ def exported(visit: Visit, path_params: Mapping[str, str]) -> Response:
             "suggestion": answer.suggestion,
         }
         return visit.file(json.dumps(output, ensure_ascii=False, indent=1).encode(), "application/json")
-    text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return visit.file(text.getvalue().encode(), "text/csv; charset=utf-8")
+    columns = list(rows[0]) if rows else []
+    return visit.file(as_csv(columns, (list(row.values()) for row in rows)) if rows else b"", MEDIA_TYPES["csv"])
 
 
 def description(visit: Visit, _: Mapping[str, str]) -> Response:

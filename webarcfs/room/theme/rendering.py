@@ -297,7 +297,9 @@ class Look(PageRenderer):
     """Renders the pages of the room, and has its files. Any thread may use it."""
 
     def __init__(self, archive: Archive | None = None) -> None:
-        super().__init__(Path(__file__).parent, archive, _pictures, files={"curves.css": CURVE_STYLE.encode()})
+        theme = Path(__file__).parent
+        files = {"curves.css": CURVE_STYLE.encode(), "curve_page.css": (theme / "curve_page.css").read_bytes()}
+        super().__init__(theme, archive, _pictures, files=files)
 
 
 def _pictures(language: str) -> dict[str, object]:
