@@ -26,7 +26,7 @@ from agent.crawl.vocabulary import CERTIFICATE_FAULTS, DECISIONS, IN_CRAWL_LOG, 
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import missing_urls, shown_pages, tables
-from agent.reports.missing_urls import advice_on
+from agent.reports.explanations import advice_on
 from agent.reports.report import (
     missing_in,
     missing_now,

@@ -25,7 +25,7 @@ from agent.desk.views import JobCard, LackRow, OrderRow, ReportTable
 from agent.desk.visit import DeskVisit
 from agent.operations import ordering
 from agent.reports import missing_urls, shown_pages, tables
-from agent.reports.missing_urls import advice_on
+from agent.reports.explanations import desk_advice_on
 from agent.reports.report import missing_now, most_rows, remarks_in
 from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
@@ -337,7 +337,7 @@ def _first_shown(folder: Path) -> tuple[list[ShownView], int]:
 def lack_rows(rows: Iterable[tuple[str, str, int]]) -> Iterator[LackRow]:
     """Yield the rows of the table of what is missing from pages."""
     for host, word, urls in rows:
-        yield LackRow(host, word, advice_on(word) if word else "", urls)
+        yield LackRow(host, word, desk_advice_on(word) if word else "", urls)
 
 
 def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from agent.desk.pages.snapshots import start_of
 from agent.desk.theme import words
 from agent.desk.visit import NO_STORE, Desk, DeskVisit
 from agent.reports import missing_urls, tables
-from agent.reports.missing_urls import advice_on
+from agent.reports.explanations import desk_advice_on
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Right, WorkflowStep
@@ -95,7 +95,7 @@ class _Preview:
         if not lines:
             return note | {"unseen": words.msgid("No page that the crawl read has a link to it.")}
         fates = [
-            (line.url, list(tables.fate(line))[1:], "" if line.archived else advice_on(line.reason))
+            (line.url, list(tables.fate(line))[1:], "" if line.archived else desk_advice_on(line.reason))
             for line in lines.values()
         ]
         failed = next(filter(missing_urls.has_failed, lines.values()), None)
