@@ -34,7 +34,7 @@ from agent.crawl.frontier import (  # fmt: skip
     RedirectCookies,
     WatchedFeed,
 )
-from agent.crawl.scope import ScopeVerdict, TypeRules
+from agent.crawl.scope import ScopeVerdict
 from agent.crawl.sitemaps import MOST_NESTED, MOST_SITEMAPS, USUAL_PLACE
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, PageResources, Profile, Publication
@@ -272,24 +272,8 @@ class Discovery:
         self._jars = jars
         self._is_settled = is_settled
         self.publication = publication
-        named = frozenset(map(scope.domain_in, publication.named_urls))
-        hosts = named | frozenset(frontier.get(HOSTS) or ())
-        self._scope = scope.CrawlScope(
-            hosts=hosts,
-            patterns=publication.hosts,
-            exclude=publication.exclude_hosts,
-            left_out=tuple(exclusion.match for exclusion in publication.exclude),
-            depth=publication.crawl.depth,
-            resources=publication.crawl.resources,
-            traps=_bounds(frontier, publication.crawl),
-            private_addresses=scope.may_be_private(publication.crawl, publication.named_urls),
-            private_hosts=named if publication.watch else None,
-            private_resources=publication.crawl.private_addresses,
-            paths=publication.crawl.paths,
-            extensions=publication.crawl.exclude_extensions,
-            types=TypeRules.of(publication.crawl, profile),
-            servers=publication.server,
-        )
+        hosts = frozenset(frontier.get(HOSTS) or ())
+        self._scope = scope.scope_of(publication, profile, hosts, _bounds(frontier, publication.crawl))
         self._crowd = UrlQuotas(frontier, publication.crawl)
         self._sessions = SessionIds(publication.crawl.session_parameters)
         self._patterns = Patterns(frontier, publication.crawl.max_pattern)

@@ -8,7 +8,7 @@ missing as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -180,12 +180,15 @@ def lines(archive: Archive, job: str) -> Iterator[LogLine]:
     yield from (line for url, line in untried.items() if url not in newest)
 
 
-def lines_of(archive: Archive, job: str, url: str) -> dict[str, LogLine]:
-    """Return the newest lines of a crawl about a URL in its spellings. The errors are those of `lines`."""
+def lines_of(archive: Archive, job: str, url: str, patches: Sequence[Path] | None = None) -> dict[str, LogLine]:
+    """Return the newest lines of a crawl about a URL in its spellings. The errors are those of `lines`.
+
+    `patches` are the reports of its patches, oldest first; without them they are looked for.
+    """
     before = _about(archive.reports / job, url)
     newest = dict(before)
     untried: dict[str, LogLine] = {}
-    for folder in patches_of(archive, job):
+    for folder in patches_of(archive, job) if patches is None else patches:
         for line in _about(folder, url).values():
             if _replaces(line):
                 (newest if _was_tried(line) else untried)[line.url] = line
