@@ -307,7 +307,8 @@ FILE = "definition.json"
 class Patch:
     """What a job asks for again: URLs that the crawl of `job`, which `record` describes, did not get.
 
-    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. `by` is who asked for it.
+    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. `by` is who asked for it. With
+    `urls` it is exactly these, whatever the reason was, also those that the crawl never saw.
     """
 
     record: str
@@ -315,6 +316,7 @@ class Patch:
     word: str = ""
     url: str = ""
     by: str = ""
+    urls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,7 +355,7 @@ def save(folder: Path, definition: Definition) -> None:
         "only_adds": (begun or definition).only_adds,
     }
     if (patch := (begun or definition).patch) is not None:
-        content["patch"] = dataclasses.asdict(patch)
+        content["patch"] = {name: value for name, value in dataclasses.asdict(patch).items() if name != "urls" or value}
     files.write_json(folder / FILE, content)
 
 
@@ -404,7 +406,10 @@ def _definition(content: dict[str, Any], where: str) -> Definition:
 
 
 def _patch(content: dict[str, Any] | None) -> Patch | None:
-    return None if content is None else Patch(**{key: str(value) for key, value in content.items()})
+    if content is None:
+        return None
+    named = {key: str(value) for key, value in content.items() if key != "urls"}
+    return Patch(**named, urls=tuple(map(str, content.get("urls", ()))))
 
 
 def _as_it_was(crawl: dict[str, Any]) -> dict[str, Any]:

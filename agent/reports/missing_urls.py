@@ -8,7 +8,7 @@ missing as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -60,6 +60,21 @@ def could_be_asked_for(line: LogLine) -> bool:
     if not words.isdisjoint(line.notes) or any(note.startswith(Reason.FILTER) for note in line.notes):
         return False
     return line.reason not in DECISIONS or line.reason in _OF_THIS_CRAWL
+
+
+def may_be_named(line: LogLine) -> bool:
+    """Return whether a person may have a patch ask for a URL that is named, whatever kept the crawl from it.
+
+    The settings of the crawl decide about it once more. What is archived, a robots.txt, and what only a script can ask
+    for are not asked for.
+    """
+    is_page = not line.path.endswith("P") and line.path != tables.GUESS
+    return is_page and not line.archived and request_key.parts_of(line.url) is None
+
+
+def start_hosts(lines: Iterable[LogLine]) -> set[str]:
+    """Return the hosts of the start URLs of a crawl, and of what these redirected to."""
+    return {line.host for line in lines if not line.path.strip("-R")}
 
 
 def has_failed(line: LogLine) -> bool:
