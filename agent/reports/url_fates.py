@@ -23,7 +23,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.arc_paths import arc_path, second_path, split
-from webarcfs.archive.model.errors import Damaged, NotFound, TookTooLong
+from webarcfs.archive.model.errors import Damaged, NotFound, TookTooLong, WebarcError
 from webarcfs.archive.model.metadata import PAGE_ROLE, CommitTag, from_epoch, now
 from webarcfs.archive.model.urls import both_schemes
 from webarcfs.archive.system import clocks, files
@@ -81,14 +81,18 @@ def find_that_knows(archive: Archive, url: str, reports: Iterable[Path]) -> Path
 
 
 def target_of(archive: Archive, job: str, url: str) -> str:
-    """Return the URL to which a redirect leads, as far as a crawl or a patch of it found the target by it; else empty.
+    """Return the target of a redirect, as a crawl or a patch of it found it, else as it is archived; else empty.
 
-    Raises what the thread's deadline raises.
+    A crawl that had found the target before does not log that the redirect led there. Raises what the thread's deadline
+    raises.
     """
     for report in (archive.reports / job, *missing_urls.patches_of(archive, job)):
         with suppress(NotFound, Damaged), crawl_log.reading(report) as log:
             if target := _target_in(log, url):
                 return target
+    with suppress(WebarcError, OSError), CaptureIndex(archive.database) as index:
+        _, redirects = index.at(f"/{arc_path(url)}")
+        return next((row.target for row in reversed(redirects) if row.url == url), "")
     return ""
 
 
@@ -128,17 +132,24 @@ class CrawlFate:
         return self.lines[0]
 
 
+def newest_that_knows(fates: Sequence[CrawlFate]) -> CrawlFate | None:
+    """Return the newest crawl that asked for a URL or had a reason not to, else the newest that saw a link to it."""
+    knowing = (fate for fate in fates if knowledge_of(fate.main) > Knowledge.SEEN)
+    return next(knowing, next(iter(fates), None))
+
+
 @dataclass(slots=True)
 class UrlSearch:
     """What was found of a URL in the logs of crawls. `fates` are newest first.
 
-    `read` counts the logs that were read to their end, `unread` those of the newest that were not, since the time was
-    over, `damaged` those that cannot be read. `older` counts the reports before these.
+    `without` are the crawls whose logs were read and do not have it, the newest first. `unread` counts those of the
+    newest that were not read, since the time was over, `damaged` those that cannot be read, and `older` the reports
+    before these.
     """
 
     url: str
     fates: list[CrawlFate] = field(default_factory=list)
-    read: int = 0
+    without: list[str] = field(default_factory=list)
     unread: int = 0
     damaged: int = 0
     older: int = 0
@@ -176,13 +187,15 @@ def search_crawls(archive: Archive, url: str, first: str = "", most: int = MOST_
         except (Damaged, NotFound):
             result.damaged += 1
             continue
-        result.read += 1
-        if lines:
+        if not lines:
+            result.without.append(job)
+        else:
             in_order = sorted(
                 lines.values(), key=lambda line: (not line.archived, -knowledge_of(line), line.url != url)
             )
             result.fates.append(CrawlFate(job, tuple(in_order)))
-    result.fates.sort(key=lambda fate: (fate.job == first, fate.job), reverse=True)
+    result.fates.sort(key=lambda fate: fate.job, reverse=True)
+    result.without.sort(reverse=True)
     return result
 
 

@@ -24,6 +24,7 @@ from tests.support import crawls
 from tests.support.missing_pages import SETTINGS, add_troubles
 from tests.support.properties import examples
 from tests.support.site import Site
+from webarcfs.archive.catalogue import record
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError
@@ -31,7 +32,7 @@ from webarcfs.archive.system import clocks
 
 pytestmark = pytest.mark.crawl
 
-JOB, PATCH = "20261001T030000-p", "20261002T030000-p-patch"
+JOB, PATCH = "20261001T030000-p", f"20261002T030000-p{record.PATCH}"
 _HOSTS = ("e.org", "e.org:8080", "xn--bcher-kva.example", "cdn.test")
 _WORDS = (
     "", *map(str, Result), "robots", "depth", "host", "tls", "tls:expired", "excluded,depth", "filter:mime", "too-big",
@@ -174,6 +175,7 @@ import resource, sys
 from pathlib import Path
 from agent.reports.counted_urls import UrlSelection, page_of
 from agent.reports import url_fates
+from webarcfs.archive.catalogue import record
 from webarcfs.archive.config import directory
 archive = directory.open_archive(Path(sys.argv[1]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

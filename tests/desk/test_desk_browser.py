@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator
 
-from agent.crawl import job_folder, job_orders
+from agent.crawl import crawl_log, job_folder, job_orders
 from agent.crawl.job_folder import JobState, Phase
 from agent.operations import records
 from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id, when
@@ -48,8 +49,20 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         make_counted(archive, at)
     file, note = BytesIO(b"%PDF"), "signed by the ministry, in two copies"
     records.attach(archive, record_id(7), "Vertrag vom 3. März 2026.pdf", file, Acting("Anna", None), note=note)
+    make_report(archive, record_id(7))
     with desks.served(archive) as served:
         yield World(archive, served, tuple(record_id(at) for at in range(INCOMPLETE + 1)))
+
+
+def make_report(archive: Archive, job: str) -> None:
+    """Give a crawl a report, whose log has a page that robots.txt forbids, and long addresses."""
+    folder = archive.reports / job
+    folder.mkdir()
+    urls = (f"http://{DOMAIN}/private", f"http://{DOMAIN}/{'long-name-of-a-folder/' * 8}")
+    tail = "- #001 - - - seed3:-7,robots,depth:1"
+    crawl_log.write(folder, (f"- -9998 - {url} L http://{DOMAIN}/ {tail}" for url in urls))
+    missing = {"rows": [[DOMAIN, "robots", 2]], "unwanted": {"robots": 2}, "words": {"status 404": 1}}
+    (folder / "summary.json").write_text(json.dumps({"job": job, "missing": missing}))
 
 
 def make_counted(archive: Archive, at: int) -> None:
@@ -269,7 +282,9 @@ def pages(busy: World) -> list[str]:
     return [
         "/", "/snapshots", record, f"{record}/preview", f"/compare/{busy.ids[6]}..{busy.ids[7]}", "/running",
         "/publications", "/publications/q", "/registers", "/access", "/options", "/new", "/feed",
-        "/snapshots/edit?ticked=1,2", "/nothing",
+        "/snapshots/edit?ticked=1,2", "/nothing", f"/report/{busy.ids[7]}", f"/report/{busy.ids[7]}/urls?word=robots",
+        "/missing", "/missing?url=no+address", f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fprivate",
+        f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fnever",
     ]  # fmt: skip
 
 

@@ -44,7 +44,7 @@ FREE = {
 LOOKS = {
     "today", "snapshots as a table", "snapshots", "log", "picture", "preview", "attachment", "snapshot as a file",
     "snapshot", "previewed page", "compare", "compare with any", "running", "publications", "publication", "registers",
-    "report",
+    "report", "URLs of a report", "URLs of a report as a table", "missing page",
     "access", "options", "password", "feed", "address of the feed",
 }  # fmt: skip
 #: Forms of a role; a curator has them all but those about people.

@@ -51,7 +51,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.desk import forms, login
 from agent.desk.forms import SentForm
 from agent.desk.login import Session
-from agent.desk.pages import access, jobs, preview, registers, settings_pages, snapshots, today
+from agent.desk.pages import access, jobs, missing_pages, preview, registers, settings_pages, snapshots, today
 from agent.desk.theme.desk_rendering import DeskLook, Saying
 from agent.desk.theme.words import msgid
 from agent.desk.visit import NO_STORE, Desk, DeskVisit, Problem
@@ -309,7 +309,10 @@ ROUTES: Final[tuple[DeskRoute, ...]] = (
     DeskRoute("registers", "/registers", registers.show),
     DeskRoute("keep in a register", "/registers/save", post=registers.save, acts=Right.PUBLICATIONS,
               again=registers.show),
+    DeskRoute("URLs of a report as a table", "/report/{job}/urls.csv", missing_pages.urls_as_csv),
+    DeskRoute("URLs of a report", "/report/{job}/urls", missing_pages.list_urls),
     DeskRoute("report", "/report/{job}", jobs.report),
+    DeskRoute("missing page", "/missing", missing_pages.show),
     DeskRoute("access", "/access", access.show),
     DeskRoute("withhold", "/access/withhold", post=access.withhold, acts=Right.WITHDRAW, again=access.show),
     DeskRoute("lift", "/access/lift", post=access.lift, acts=Right.WITHDRAW, again=access.show),
