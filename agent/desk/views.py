@@ -135,6 +135,7 @@ class JobCard:
 
     job: str
     name: str
+    kind: str
     publication: str
     state: str
     is_running: bool
@@ -158,6 +159,34 @@ class JobCard:
     def share(self) -> int:
         """How much is done, in percent."""
         return min(100, 100 * self.done // self.known) if self.known else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedJob:
+    """A job that ended. `kind`, `result` and `why` are msgids; `record` is the path of its crawl, empty without one.
+
+    `why` explains what failed most often, `host_reason` is what the crawl said of its first incomplete host, in
+    English. `failures` are the URLs that failed to come, and `failures_href` leads to them.
+    """
+
+    job: str
+    name: str
+    kind: str
+    href: str
+    record: str
+    result: str
+    sign: str
+    is_whole: bool
+    why: str
+    host_reason: str
+    documents: int
+    added: int
+    changed: int
+    removed: int
+    bytes: int
+    duration: str
+    failures: int
+    failures_href: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

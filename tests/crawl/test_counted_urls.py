@@ -80,13 +80,13 @@ def assert_counts_are_lists(archive: Archive) -> None:
     for name, rows in counted.sorted():
         for key, row in rows:
             least, below = of_size_class(key) if name == "sizes" else (0, None)
-            fields = {
+            by_table: dict[str, dict[str, Any]] = {
                 "hosts": {"host": key}, "types": {"mime": key, "is_kept": True},
                 "sizes": {"least": least, "below": below, "is_kept": True}, "states": {"state": key},
                 "statuses": {"status": int(key) if name == "statuses" else 0},
                 "left_out": {"word": key, "is_kept": False},
-            }[name]  # fmt: skip
-            urls = listed(archive, **fields)
+            }  # fmt: skip
+            urls = listed(archive, **by_table[name])
             whole = (len(urls), sum(line.archived for line in urls), sum(line.size for line in urls))
             assert whole == (row.urls, row.archived, row.bytes), (name, key)
             if name == "left_out":

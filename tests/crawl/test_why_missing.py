@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import time
 from collections.abc import Iterator
 from urllib.parse import quote, urlencode
 
@@ -11,8 +13,10 @@ import pytest
 
 from agent.catalogue.recording import PatchRefusal
 from agent.crawl import job_folder
+from agent.crawl.vocabulary import Reason
 from agent.jobs import crawljob
 from agent.operations import records
+from agent.operations.trying import NAMED_REFUSED, Trial
 from agent.reports import url_fates
 from agent.reports.explanations import desk_advice_on, explanation_of
 from agent.reports.url_fates import UrlSearch, newest_that_knows
@@ -62,7 +66,9 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bad]:
             'exclude_extensions = ["iso"]', "sitemaps = false",
             "[[publication.exclude]]", 'match = "*/left-out*"', 'reason = "a test"',
         )  # fmt: skip
-        archive.settings.write_text("\n".join(lines))
+        folder = archive.settings.with_name("publications.d")
+        folder.mkdir()
+        (folder / "bad.toml").write_text("\n".join(lines))
         troubles = add_troubles(site)
         crawls.crawl(archive, site.url("/"), name="bad", release="by-hand", **SETTINGS)
         desks.with_people(archive)
@@ -229,3 +235,30 @@ def test_a_preview_says_why_a_page_is_not_there(bad: Bad) -> None:
     assert explanation_of("status 404") in note.words and "/patch" in note.text
     (more,) = note.page.xpath("//a[starts-with(@href, '/missing?') and contains(., 'other crawls')]/@href")
     assert "The crawl does not have it." in bad.anna.get(more).words
+
+
+def test_a_trial_names_the_urls_that_would_not_be_fetched(bad: Bad) -> None:
+    """Those behind each count, the first hundred of a word; the command names them as well."""
+    done = crawls.run_command("publication", "try", "bad", "--archive", bad.archive.root, "--json")
+    trial = json.loads(done.out)
+    assert trial["refused"].keys() == trial["refused_urls"].keys() >= {"excluded", "extension", "host", "robots"}
+    for word, urls in trial["refused_urls"].items():
+        assert len(urls) == trial["refused"][word]
+    assert trial["refused_urls"]["extension"] == [bad.site.url("/image.iso")]
+    text = crawls.run_command("publication", "try", "bad", "--archive", bad.archive.root).out
+    assert f"would not be, extension: {Reason.EXTENSION.sentence}\n  {bad.site.url('/image.iso')}\n" in text
+    carl = bad.served.client("carl")
+    page = carl.submit(carl.get("/publications/bad"), "/publications/bad", to="/publications/bad/try")
+    while "It is being tried" in page.words:
+        time.sleep(0.2)
+        page = carl.get(page.path)
+    entries = page.page.xpath("//section[contains(@class, 'trial')]/details")
+    words = [" ".join(entry.text_content().split()) for entry in entries]
+    assert f"1 would not be: {explanation_of('extension')} {bad.site.url('/image.iso')}" in words
+
+
+def test_a_trial_names_a_hundred_of_a_word_and_counts_all() -> None:
+    trial = Trial()
+    for at in range(NAMED_REFUSED + 50):
+        trial.refuse(f"http://e.org/{at}", "robots")
+    assert trial.refused == {"robots": NAMED_REFUSED + 50} and len(trial.refused_urls["robots"]) == NAMED_REFUSED

@@ -32,11 +32,11 @@ from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
+from webarcfs.archive.catalogue.record import OCCASION, PATCH, is_import
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files
-from webarcfs.room.views import PageLink
 from webarcfs.web import language as languages
 
 # == order rows =======================================================================================================
@@ -138,8 +138,8 @@ def _values(visit: DeskVisit, word: str) -> tuple[str, ...]:
 # == jobs =============================================================================================================
 
 
-#: Rows of a table of a report, and finished jobs that are linked.
-_ROWS, _FINISHED = 30, 10
+#: Rows of a table of a report.
+_ROWS = 30
 #: Upper bounds of sizes in the table by size, in bytes.
 _BINS = (0, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 _HEADINGS = {
@@ -150,18 +150,13 @@ _HEADINGS = {
 }  # fmt: skip
 
 
-def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Show what runs."""
-    archive = visit.desk.archive
-    return visit.page(
-        "running.html",
-        jobs=list(cards(visit)),
-        steps=list(steps(archive)),
-        coming=coming(visit, 10),
-        finished=list(_finished(visit)),
-        has_agent=agent_status.running(archive) is not None,
-        command=f"webarc-agent start --archive {archive.root}",
-    )
+def kind_of(job: str) -> str:
+    """Return what a job is (a msgid): a crawl, an import, a patch, or a crawl on an occasion."""
+    if job.endswith(PATCH):
+        return words.msgid("asked again")
+    if is_import(job):
+        return words.msgid("import")
+    return words.msgid("occasion") if job.endswith(OCCASION) else words.msgid("crawl")
 
 
 def cards(visit: DeskVisit) -> Iterator[JobCard]:
@@ -177,6 +172,7 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
     return JobCard(
         job=job.job,
         name=name_of(job.job, visit.language),
+        kind=kind_of(job.job),
         publication=publication,
         state=str(shown_state(job)),
         is_running=job.runs,
@@ -276,12 +272,6 @@ def asked(archive: Archive) -> dict[str, str]:
     return {record: " ".join(names) for record, names in steps_by_record.items()}
 
 
-def _finished(visit: DeskVisit) -> Iterator[PageLink]:
-    past = visit.desk.history()
-    for name in sorted(past.last.values(), reverse=True)[:_FINISHED]:
-        yield PageLink(f"/report/{quote(name, safe='')}", name_of(name, visit.language))
-
-
 # -- the report of a job -----------------------------------------------------------------------------------------------
 
 
@@ -298,7 +288,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
     patches = tuple(folder.name for folder in missing_urls.patches_of(archive, job))
     changed = (folder / "summary.json").stat().st_mtime_ns
-    lacks = visit.desk.kept(("missing", job, changed, patches), lambda: missing_now(archive, job, summary))
+    lacks = lacks_of(visit, job, summary)
     pages, more_pages = visit.desk.kept(("shown", job, changed), lambda: _first_shown(folder))
     with opened(archive, Catalogue(archive)) as records:
         has_record = records.row(job) is not None
@@ -348,6 +338,17 @@ def lack_rows(rows: Iterable[tuple[str, str, int]], job: str) -> Iterator[LackRo
 def urls_href(job: str, selection: UrlSelection) -> str:
     """Return the path of the URLs behind a count of a report."""
     return f"/report/{quote(job, safe='')}/urls?{urlencode(selection.as_parameters())}"
+
+
+def lacks_of(visit: DeskVisit, job: str, summary: Mapping[str, Any]) -> Missing:
+    """Return what a crawl lacks now; nothing without a report. Raises what the thread's deadline raises."""
+    archive = visit.desk.archive
+    path = archive.reports / job / "summary.json"
+    if not path.exists():
+        return Missing()
+    patches = tuple(folder.name for folder in missing_urls.patches_of(archive, job))
+    key = ("missing", job, path.stat().st_mtime_ns, patches)
+    return visit.desk.kept(key, lambda: missing_now(archive, job, summary))
 
 
 def word_rows(job: str, lacks: Missing) -> list[ReportTable]:

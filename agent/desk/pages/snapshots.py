@@ -37,7 +37,7 @@ from agent.crawl.job_folder import step_folder
 from agent.desk import forms
 from agent.desk.pages import fields, jobs
 from agent.desk.theme import words
-from agent.desk.views import Button, FormField, SnapshotLine, Work
+from agent.desk.views import Button, FormField, ReportTable, SnapshotLine, Work
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import patching, records
 from agent.operations.patching import PlannedPatch
@@ -80,7 +80,7 @@ from webarcfs.archive.catalogue.workflow import (
 )
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
-from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError, WebarcError
+from webarcfs.archive.model.errors import Busy, Damaged, NotFound, TookTooLong, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, format_time, now, parse_time
 from webarcfs.archive.system import clocks
 from webarcfs.archive.system.files import size_of
@@ -774,6 +774,8 @@ def _checks_folder(archive: Archive, record: Record) -> Path:
 # == snapshot =========================================================================================================
 
 
+#: Seconds that the logs of a crawl and of its patches are read for its page.
+_LOST_SECONDS = 3.0
 #: Reasons that a message names why addresses are not asked for again.
 _MOST_REASONS = 5
 #: Documents of a snapshot up to which the page counts those that no other one has.
@@ -830,8 +832,17 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         note=visit.typed("note", ""),
         most_bytes=LARGEST_ATTACHMENT,
         missing=list(jobs.lack_rows(((lack.host, lack.word, lack.urls) for lack in record.missing), record.job_name)),
+        lost=_lost(visit, record),
         again=f"/new?{urlencode({'publication': record.publication})}" if visit.may(Right.CAPTURE) else "",
     )  # fmt: skip
+
+
+def _lost(visit: DeskVisit, record: Record) -> list[ReportTable]:
+    """Return what failed to come, and what was not wanted; nothing where the log is too long to be read for a page."""
+    job = record.job_name
+    with suppress(TookTooLong), clocks.under(clocks.Deadline(_LOST_SECONDS)):
+        return jobs.word_rows(job, jobs.lacks_of(visit, job, url_fates.summary_of(visit.desk.archive, job)))
+    return []
 
 
 def _handover(visit: DeskVisit, record: Record) -> str:

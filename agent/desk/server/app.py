@@ -51,7 +51,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.desk import forms, login
 from agent.desk.forms import SentForm
 from agent.desk.login import Session
-from agent.desk.pages import access, jobs, missing_pages, preview, registers, settings_pages, snapshots, today
+from agent.desk.pages import (
+    access,
+    finished_jobs,
+    jobs,
+    missing_pages,
+    preview,
+    registers,
+    settings_pages,
+    snapshots,
+    today,
+)
 from agent.desk.theme.desk_rendering import DeskLook, Saying
 from agent.desk.theme.words import msgid
 from agent.desk.visit import NO_STORE, Desk, DeskVisit, Problem
@@ -292,8 +302,8 @@ ROUTES: Final[tuple[DeskRoute, ...]] = (
     DeskRoute("previewed page", "/s/{token}/{page:preview}/", preview.shown),
     DeskRoute("compare", "/compare/{pair}", snapshots.compare),
     DeskRoute("compare with any", "/compare", snapshots.choose),
-    DeskRoute("running", "/running", jobs.running),
-    DeskRoute("order", "/job/{job}/order", post=jobs.give, acts=Right.CAPTURE, again=jobs.running),
+    DeskRoute("running", "/running", finished_jobs.running),
+    DeskRoute("order", "/job/{job}/order", post=jobs.give, acts=Right.CAPTURE, again=finished_jobs.running),
     DeskRoute("publications", "/publications", settings_pages.listed),
     DeskRoute("new publication", "/publications/+new", settings_pages.new, settings_pages.save, Right.PUBLICATIONS,
               Right.PUBLICATIONS),
