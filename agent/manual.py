@@ -30,6 +30,7 @@ TABLES: Mapping[str, type] = {
     "[describe]": settings.DescribeSettings,
     "[backup]": settings.BackupSettings,
     "[browser]": settings.BrowserSettings,
+    "[notify]": settings.NotifySettings,
     "[readers]": settings.ReadersSettings,
     "[profile.NAME]": settings.Profile,
     "[[publication]]": settings.Publication,

@@ -18,6 +18,8 @@ COMMANDS = Commands(
         "publication": "agent.commands.publication:publication",
         "collection": "agent.commands.collection:collection",
         "status": "agent.commands.service:status",
+        "watch": "agent.commands.notify:watch",
+        "notify": "agent.commands.notify:notify",
         "report": "agent.commands.report:report",
         "record": "agent.commands.record:record",
         "register": "agent.commands.registers:register",

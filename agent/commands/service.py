@@ -25,12 +25,14 @@ import click
 from agent.commands.common import archive_option, opened, settings_of
 from agent.crawl import browser_check
 from agent.crawl.browser_check import BrowserCheck
+from agent.notifying import channels, notifier
 from agent.reports.shown_pages import text_of_views
 from agent.service import agent_status, loop
 from agent.service.agent_status import overview
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.config import collection_files, settings_files
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, SettingsError, WebarcError
 from webarcfs.archive.system.processes import Process
@@ -69,6 +71,8 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) 
     first = tuple(dict.fromkeys(start_url(url) for url in urls))
     if not settings.publications and not first:
         _log.warning("%s has no publication: nothing is crawled until it has one (kill -HUP reads it)", place.settings)
+    for fault in channels.faults_of(place, settings):
+        _log.warning("notifications cannot be sent: %s", fault)
     if detach:
         _detach(place, [*first, *(["--once"] if once else [])])
         return
@@ -150,6 +154,7 @@ def status(archive: str | None, form: Form) -> None:
         "collection_faults": collection_files.faults_of(place),
         "kept_at_old_defaults": settings_files.kept_at_old_defaults(place),
         "browser": None if browser is None else dataclasses.asdict(browser),
+        "notifications": notifier.overview(place, _settings(place)),
     }
     if form is Form.JSON:
         print_object(summary)
@@ -166,6 +171,14 @@ def _browser(archive: Archive) -> BrowserCheck | None:
         return None
 
 
+def _settings(archive: Archive) -> Settings:
+    """Return the settings; the defaults where webarc.toml is invalid, which is reported already."""
+    try:
+        return settings_files.load(archive.settings, apart={})[0]
+    except SettingsError:
+        return Settings()
+
+
 def _lines(summary: dict[str, Any]) -> Iterator[str]:
     agent = summary["agent"]
     runs = f"agent {agent['pid']} runs since {agent['since']}" if agent else "no agent runs"
@@ -176,6 +189,11 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
     if kept := summary["kept_at_old_defaults"]:
         yield f"  crawled as before the upgrade: {', '.join(kept)}"
         yield "    `webarc-agent publication try NAME` shows what the new defaults would bring (until the comments go)"
+    notifications = summary["notifications"]
+    yield from (f"  notifications cannot be sent: {fault}" for fault in notifications["faults"])
+    if notifications["waiting"] or notifications["given_up"]:
+        yield f"  notifications: {notifications['waiting']} wait, {notifications['given_up']} were given up"
+        yield "    `webarc-agent notify list` says why"
     yield from (f"  refused: {line}" for line in summary["refused"])
     for job in summary["jobs"]:
         why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""

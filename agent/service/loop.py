@@ -170,6 +170,7 @@ class StepRunner:
         self._stamp = 0
         self._waiting: list[str] = []
         self.failed = False
+        self.ends = 0  # how many steps have ended
 
     def turn(self) -> None:
         """Handle steps that have ended, and begin those that are due."""
@@ -183,6 +184,7 @@ class StepRunner:
     def take_ended(self) -> None:
         """Handle the steps whose processes have ended."""
         for name, code in self.children.ended():
+            self.ends += 1
             if code == StepEnd.ELSEWHERE:
                 self._not_before[name] = time.monotonic() + _ELSEWHERE_SECONDS
             elif code not in (StepEnd.DONE, StepEnd.STOPPED, -signal.SIGTERM):
@@ -265,6 +267,7 @@ class Dispatch:
         self._aside: set[str] = set()  # jobs that an agent cannot resume
         self._held: dict[str, float] = {}  # jobs to resume that an unknown process holds → since when (monotonic)
         self.ended: set[End] = set()  # exit codes of ended jobs
+        self.ends = 0  # how many jobs have ended
 
     def turn(self) -> None:
         """Handle ended jobs, resume interrupted ones, then begin those that are due."""
@@ -444,6 +447,7 @@ class Dispatch:
     # -- ending --------------------------------------------------------------------------------------------------
 
     def _ended(self, job: str, code: int) -> None:
+        self.ends += 1
         self.ended.add(End.STOPPED if code == -signal.SIGTERM else End(code) if code in set(End) else End.FAILED)
         if code == End.ELSEWHERE:
             self._elsewhere(job)
@@ -545,6 +549,8 @@ _LONGEST_SLEEP = 1.0
 _AFTER_TROUBLE = 5.0
 #: Seconds between two looks whether the full-text index is behind, and of pause after its indexer failed.
 _SECONDS_BETWEEN_INDEXING, _AFTER_INDEXER = 5, 60
+#: Seconds between two looks whether people have to be told of something; one follows the end of each job and step.
+_SECONDS_BETWEEN_WATCHES = 60
 #: Seconds that jobs have to store their results; then they are killed, which loses only time.
 DRAIN_SECONDS = 90.0
 
@@ -570,11 +576,14 @@ class Service:
         self.dispatch = Dispatch(archive)
         self.maintenance = Children()
         self.indexer = Children()
+        self.notifier = Children()
         self.steps = StepRunner(archive)
         self.chores = schedule.Scheduler()
         self.agent: Agent | None = None
         self._settings_read: tuple[object, ...] = ()
         self._no_index_before = 0.0  # a monotonic time: after a failure, the indexer waits
+        self._ends_told = 0  # of jobs and steps, when the notifier was started last
+        self._notifier_failed = False
 
     def run(self) -> Exit:
         """Run the agent until SIGTERM. Raises Busy if another agent runs, SettingsError if webarc.toml is wrong.
@@ -589,6 +598,7 @@ class Service:
             self.chores.every(10).seconds.do(self._tell_state)
             self.chores.every(1).minutes.do(self.maintain)
             self.chores.every(_SECONDS_BETWEEN_INDEXING).seconds.do(self.index)
+            self.chores.every(_SECONDS_BETWEEN_WATCHES).seconds.do(self.notify)
             processes.notify("READY=1", f"STATUS={self._state()}")
             _log.info("agent of %s runs as process %d: %s", self.archive.root, os.getpid(), self._state())
             if self.ready is not None:
@@ -598,7 +608,7 @@ class Service:
                     self.reload()
                 if not self._turn():
                     signals.wait(min(_AFTER_TROUBLE, processes.watchdog_seconds() or _AFTER_TROUBLE))
-                if self.once and self.dispatch.idle() and self.steps.is_idle and not self._indexes():
+                if self.once and self._is_done():
                     break
                 signals.wait(self.dispatch.seconds_to_next(min(_LONGEST_SLEEP, processes.watchdog_seconds() or 1.0)))
             self._drain(signals)
@@ -638,6 +648,26 @@ class Service:
             command = "from agent.cli import main; main()"
             self.indexer.start("indexer", "-c", command, "--quiet", "index", "--archive", str(self.archive.root))
 
+    def notify(self) -> None:
+        """Start the notifier in its own process: it looks at what is amiss, and tells people. Nothing waits for it."""
+        if self.notifier or not self.dispatch.settings.notify.tells_anybody:
+            return
+        self._ends_told = self._ends
+        command = ("-c", "from agent.cli import main; main()", "--quiet", "watch", "--from-agent")
+        self.notifier.start("notifier", *command, "--archive", str(self.archive.root))
+
+    @property
+    def _ends(self) -> int:
+        return self.dispatch.ends + self.steps.ends
+
+    def _is_done(self) -> bool:
+        """Return whether there is nothing more to do with `once`: also nobody to be told of how it ended."""
+        if not (self.dispatch.idle() and self.steps.is_idle) or self._indexes():
+            return False
+        if self._ends != self._ends_told:
+            self.notify()
+        return not self.notifier
+
     def _indexes(self) -> bool:
         """Return whether the indexer runs, started now if it has something to do."""
         self.index()
@@ -657,10 +687,21 @@ class Service:
                 if code:
                     _log.error("%s: ended with %d; it resumes in %d s", name, code, _AFTER_INDEXER)
                     self._no_index_before = time.monotonic() + _AFTER_INDEXER
+            self._take_notifier()
         except Exception:
             _log.exception("the agent continues after this")
             return False
         return True
+
+    def _take_notifier(self) -> None:
+        """Handle a notifier that has ended; start one if a job or step has ended since the last one began."""
+        for name, code in self.notifier.ended():
+            failed = code not in (Exit.DONE, Exit.INCOMPLETE, -signal.SIGTERM)
+            if failed and not self._notifier_failed:  # it has said why; it runs every minute
+                _log.error("%s: ended with %d; what it could not do is tried again", name, code)
+            self._notifier_failed = failed
+        if self._ends != self._ends_told:
+            self.notify()
 
     def _drain(self, signals: Signals) -> None:
         """Stop all jobs; their frontiers stay. Jobs that take too long are killed; they can be resumed as well."""
@@ -671,11 +712,13 @@ class Service:
             children.signal(number)
             self.maintenance.signal(number)
             self.indexer.signal(number)
+            self.notifier.signal(number)
             self.steps.children.signal(number)
         until = time.monotonic() + DRAIN_SECONDS
-        while children or self.maintenance or self.indexer or self.steps.children:
+        while children or self.maintenance or self.indexer or self.notifier or self.steps.children:
             try:
                 self.maintenance.ended()
+                self.notifier.ended()
                 self.indexer.ended()
                 self.steps.take_ended()
                 self.dispatch.take_ended()
@@ -685,6 +728,7 @@ class Service:
                 children.signal(signal.SIGKILL)
                 self.maintenance.signal(signal.SIGKILL)
                 self.indexer.signal(signal.SIGKILL)
+                self.notifier.signal(signal.SIGKILL)
                 self.steps.children.signal(signal.SIGKILL)
             if processes.watchdog_seconds() is not None:
                 processes.notify("WATCHDOG=1")

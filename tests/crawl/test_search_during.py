@@ -243,6 +243,23 @@ def test_what_is_discarded_was_captured_by_nobody(made: tuple[Archive, list[Craw
         assert run_command("record", "restore", chosen.id, "--archive", archive.root).code == 0
 
 
+def test_a_version_has_its_weight_once_however_it_was_captured(tmp_path: Path) -> None:
+    """Stored and met in one span of time, it stands behind a better one that was stored alone."""
+    archive = archives.make_archive(tmp_path)
+    host = "one.example.org"
+    better, worse = f"http://{host}/better.html", f"http://{host}/worse.html"
+    for number, urls in enumerate(((better, worse), (worse,))):
+        begun = datetime(2020, 3 + number, 1, tzinfo=CET)
+        texts = {better: "giraffe giraffe giraffe lion", worse: "giraffe lion lion lion"}
+        pages = {url: (begun, texts[url]) for url in urls}
+        _imported(archive, tmp_path, number, Crawl(host, "p", pages, complete=True, released=True))
+    bring_in_step(archive)
+    facts = database.capture_facts(archive.database, host, [int(datetime(2020, 4, 1, tzinfo=CET).timestamp())])
+    assert [(of_crawl.stored, of_crawl.met) for of_crawl in facts.values()] == [(0, 1)]
+    for words in ("giraffe", "giraffe during:2020", "giraffe during:2020-03"):
+        assert [hit.url for hit in Searcher(archive).ask(SearchQuestion(words=words)).hits] == [better, worse], words
+
+
 def test_few_versions_are_asked_for(made: tuple[Archive, list[Crawl]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a crawl captured its whole tree, the lists of what it met are not read."""
     archive, crawls = made

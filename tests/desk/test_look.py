@@ -43,7 +43,7 @@ def msgids() -> set[str]:
     extracted = [each[2] for folder in FOLDERS for each in extract_from_dir(folder, methods, options, keywords)]
     wanted = {text if isinstance(text, str) else text[-1] for text in extracted}
     for name in ("CrawlSettings", "MountSettings", "IndexSettings", "DescribeSettings", "BackupSettings",
-                 "ReleaseSettings", "Publication"):  # fmt: skip
+                 "NotifySettings", "ReleaseSettings", "Publication"):  # fmt: skip
         for each in dataclasses.fields(getattr(settings, name)):
             if "check" in each.metadata:
                 key = each.metadata.get("key", each.name)

@@ -87,6 +87,9 @@ def test_searches_and_their_meaning(text: str, meaning: Expression) -> None:
         ("a *", "beginning of a word", 2),
         ("foo:bar", "no field", 0),
         ("a before:20x", "a time is", 9),
+        ("before:2023-02-29", "a time is", 7),
+        ("after:0000", "a time is", 6),
+        ("after:٢٠٢٤", "a time is", 6),
         ("after:2024-13", "a time is", 6),
         ("type:pfd", "a type is", 5),
         ("lang:deutsch", "a language is", 5),
@@ -104,6 +107,7 @@ def test_searches_and_their_meaning(text: str, meaning: Expression) -> None:
         ("a during:20x", "a span of time is", 9),
         ("during:2024-13", "a span of time is", 7),
         ("during:2023-02-29", "a span of time is", 7),
+        ("during:2024-00", "a span of time is", 7),
         ("during:0000", "a span of time is", 7),
         ("during:2019..", "a span of time is", 7),
         ("during:..2019", "a span of time is", 7),
@@ -173,6 +177,15 @@ def test_the_present_is_a_state() -> None:
     assert parse_whole_search("a present:now") == ParsedSearch(_word("a"), is_present=True)
     assert parse_whole_search('present:"NOW"').is_present
     assert parse_whole_search("present").expression == _word("present")
+
+
+def test_a_search_says_of_which_states_it_speaks() -> None:
+    for state in ("during:2024", "present:2024", "present:now"):
+        assert parse_whole_search(state).says_states and parse_whole_search(f"a {state}").says_states
+    assert not parse_whole_search("a before:2024 after:2020").says_states
+
+
+def test_a_state_in_quotes_is_words() -> None:
     assert parse_whole_search('"during:2024"').expression == Words(("during", "2024"))
 
 

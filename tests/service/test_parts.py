@@ -356,10 +356,11 @@ def test_watchdog(monkeypatch: pytest.MonkeyPatch, usec: str, pid: str, expected
     assert processes.watchdog_seconds() == expected
 
 
-def test_the_unit_is_sound_and_exposes_little(tmp_path: Path) -> None:
-    """examples/webarc-agent.service: nothing in it is unknown to systemd, and it is hardened."""
-    unit = Path(__file__).parents[2] / "examples" / "webarc-agent.service"
-    copy = tmp_path / "webarc-agent.service"
+@pytest.mark.parametrize("name", ["webarc-agent.service", "webarc-watch.service"])
+def test_the_unit_is_sound_and_exposes_little(tmp_path: Path, name: str) -> None:
+    """Nothing in it is unknown to systemd, and it is hardened."""
+    unit = Path(__file__).parents[2] / "examples" / name
+    copy = tmp_path / name
     copy.write_text(unit.read_text("utf-8").replace("/usr/local/bin/webarc-agent", "/bin/true"), "utf-8")
     for command in (["verify", "--man=no"], ["security", "--offline=true", "--threshold=25", "--no-pager"]):
         done = subprocess.run(
@@ -367,6 +368,15 @@ def test_the_unit_is_sound_and_exposes_little(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert "Unknown" not in done.stderr, done.stderr
+
+
+def test_the_timer_starts_what_watches(tmp_path: Path) -> None:
+    for name in ("webarc-watch.timer", "webarc-watch.service"):
+        text = (Path(__file__).parents[2] / "examples" / name).read_text("utf-8")
+        (tmp_path / name).write_text(text.replace("/usr/local/bin/webarc-agent", "/bin/true"), "utf-8")
+    command = ["systemd-analyze", "verify", "--man=no", str(tmp_path / "webarc-watch.timer")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0 and not done.stderr, done.stderr
 
 
 def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

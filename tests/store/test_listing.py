@@ -15,12 +15,15 @@ from click.testing import CliRunner
 
 from agent.cli import cli as agent_cli
 from agent.indexing.fulltext import bring_in_step
+from agent.notifying.changes import Notification
+from agent.notifying.notification_store import NotificationStore
 from tests.support.surfaces import archive_of
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import Role
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.metadata import now
 from webarcfs.commands.cli import cli as reader_cli
 from webarcfs.commands.listing import LIST, OBJECT, error_console
 from webarcfs.commands.output import Display
@@ -51,6 +54,7 @@ _LISTS: dict[str, tuple[tuple[str, ...], int]] = {
     "webarc-agent register types": ((), 1),
     "webarc-agent register programs": ((), 1),
     "webarc-agent people list": ((), 1),
+    "webarc-agent notify list": ((), 1),
     "webarc-agent report": ((_JOB,), 4),
     "webarc-agent withhold": (("--list",), 1),
 }
@@ -113,6 +117,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
         ("register", "set", "pdf", "--read-by", "x"),
     ):
         _run("webarc-agent", made, *words)
+    tell = Notification(id="evt_1", kind="crawl-failed", text=f'ä, "b"; {_LIKE_MARKUP}', at=now(), since=now())
+    with NotificationStore(made) as store:
+        store.queue([tell], ("mail",), now())
     people.save(made, Person("anna", "Anna Ä", Role.ADMINISTRATOR, "anna"))
     (made.jobs / "20300101T000000-q").mkdir()
     report = made.reports / _JOB

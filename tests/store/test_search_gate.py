@@ -189,3 +189,42 @@ def test_a_closed_page_is_found_by_the_reader_whom_a_rule_names(tmp_path: Path) 
     found = {name: Searcher(archive, Gate(archive, Reader(name), clock=lambda: NOW)).ask(question).total
              for name in ("", "anna", "bert")}  # fmt: skip
     assert found == {"": 0, "anna": 1, "bert": 0}
+
+
+def test_rules_take_from_the_urls_and_from_those_of_the_present(tmp_path: Path) -> None:
+    """Where rules alone hide something, a reader's counts are those of the questions for each state."""
+    archive = directory.create(tmp_path / "archive")
+    published(archive, History([
+        Step("p", {"a.html": "lion 1", "b.html": "lion 2", "c.html": "lion 3", "d.html": "lion 4"}),
+        Step("p", {"a.html": "lion 5", "b.html": "zebra 6", "c.html": "lion 7", "d.html": "lion 4"}),
+    ]))  # fmt: skip
+    recover(archive)
+    bring_in_step(archive)
+    own, other = (rule_key(f"http://{DOMAIN}/{name}.html", exact=True) for name in "ac")
+    rules = AccessRules((
+        AccessRule(key=own, access=Access.BLOCK, before=FIRST + timedelta(hours=12), id="1"),
+        AccessRule(key=other, access=Access.BLOCK, id="2"),
+        AccessRule(key=other, access=Access.ALLOW, user="anna", id="3"),
+    ))  # fmt: skip
+    archive.access_rules.write_text(str(rules))
+    counts: dict[str | None, tuple[int, int | None]] = {}
+    for name in (None, "", "anna"):
+        searcher = Searcher(archive, None if name is None else Gate(archive, Reader(name), clock=lambda: NOW))
+        answer = searcher.ask(SearchQuestion(words="lion"))
+        assert answer.in_present == searcher.ask(SearchQuestion(words="lion", present=True)).total
+        counts[name] = answer.total, answer.in_present
+    assert counts == {None: (4, 3), "": (3, 2), "anna": (4, 3)}
+
+
+def test_a_page_that_a_rule_gives_to_a_reader_weighs_no_more(tmp_path: Path) -> None:
+    """One that all see, and a rule names for a reader, is found once: better pages stand before it."""
+    archive = directory.create(tmp_path / "archive")
+    published(archive, History([Step("p", {"a.html": "lion zebra", "b.html": "lion zebra okapi"})]))
+    recover(archive)
+    bring_in_step(archive)
+    question = SearchQuestion(words="lion OR zebra OR okapi")
+    rule = AccessRule(key=rule_key(f"http://{DOMAIN}/a.html", exact=True), access=Access.ALLOW, user="anna", id="1")
+    archive.access_rules.write_text(str(AccessRules((rule,))))
+    for name in ("", "anna"):
+        hits = Searcher(archive, Gate(archive, Reader(name), clock=lambda: NOW)).ask(question).hits
+        assert [hit.path for hit in hits] == [f"/{DOMAIN}/b.html", f"/{DOMAIN}/a.html"], name

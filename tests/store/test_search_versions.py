@@ -21,8 +21,13 @@ from webarcfs.archive.model.errors import BadCondition, TookTooLong, TooMany
 from webarcfs.archive.model.metadata import CommitTag, format_time
 from webarcfs.archive.system import clocks
 from webarcfs.archive.system.clocks import Deadline
-from webarcfs.search import searching
+from webarcfs.content.extractors.extracted import Extracted
+from webarcfs.search import index, searching
+from webarcfs.search.index import IndexReader, IndexWriter
+from webarcfs.search.query_language import parse_search
 from webarcfs.search.searching import HitOrder, Searcher, SearchQuestion
+from webarcfs.search.translation import Translator
+from webarcfs.search.words import CURRENT, IndexedDocument
 
 pytestmark = pytest.mark.store
 #: A page that changed in each snapshot, and pages that did not.
@@ -156,6 +161,56 @@ def test_many_urls_are_about_so_many(archive: Archive, monkeypatch: pytest.Monke
     assert dict(Searcher(archive).facets(SearchQuestion(words="giraffe"))["kind"])["html"] >= OTHERS - 3
     few = Searcher(archive).ask(SearchQuestion(words='"giraffe 3"'))
     assert (few.total, few.is_exact, few.in_present) == (1, True, 0)
+
+
+def test_urls_of_the_present_are_counted_as_by_their_own_question(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the versions that were found know it, or the present is asked; whether they are few or many."""
+    searcher, reader = Searcher(archive), Searcher(archive, Gate(archive, Reader()))
+    for one_by_one, most_exact in ((20_000, 10_000), (10, 10_000), (10, 10)):
+        monkeypatch.setattr(searching, "_ONE_BY_ONE", one_by_one)
+        monkeypatch.setattr(searching, "MOST_EXACT", most_exact)
+        for words in (
+            "giraffe", "animals", "nothing", "nothing OR animals", "url:busy", "url:o00", "zebra",
+            '"giraffe and"', '"giraffe giraffe"', "gira*", "anim* -nothing", '"other animals" OR nothi*',
+        ):  # fmt: skip
+            present = searcher.ask(SearchQuestion(words=words, present=True)).total
+            assert searcher.ask(SearchQuestion(words=words)).in_present == present, words
+            late = searcher.ask(SearchQuestion(words=words, during="2027"))
+            for question in (SearchQuestion(words=words), SearchQuestion(words=words, during="2027")):
+                assert reader.ask(question) == searcher.ask(question), question  # nothing is hidden
+            if most_exact > 10:
+                hits = searcher.ask(SearchQuestion(words=words, present=True, limit=1_000)).hits
+                urls = {hit.url for hit in searcher.ask(SearchQuestion(words=words, during="2027", limit=1_000)).hits}
+                assert late.in_present == len(urls & {hit.url for hit in hits}), words
+
+
+def test_paths_of_many_versions_are_counted_in_a_part_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """About right, and exact where all are looked at; of what no snapshot ended the number is always exact."""
+    with IndexWriter(tmp_path) as writer:
+        for number in range(2_000):
+            path = f"/{DOMAIN}/p{number}.html"
+            for version in range(1 + number % 4):
+                is_current = version == number % 4 and number % 5 > 0
+                document = IndexedDocument(
+                    url=f"http:/{path}", path=path, domain=DOMAIN, publication="p", since=version,
+                    until=CURRENT if is_current else version + 1, captured=version, mime_type="text/html", title="",
+                    status=200, size=1, blob="00" * 20, extracted=Extracted(body=f"giraffe {'zebra' * (version % 2)}"),
+                )  # fmt: skip
+                writer.put(document)
+        writer.commit()
+    reader, make = IndexReader(tmp_path), Translator(IndexReader(tmp_path).schema)
+    for words, expected in (("giraffe", (2_000, 1_600)), ("zebra", (1_500, 800)), ("-zebra", (2_000, 800))):
+        query = make.query(parse_search(words))
+        places, current = reader.places_of(query, reader.count(query))
+        assert (len(places), current) == expected, words
+        monkeypatch.setattr(index, "_SAMPLED", 10_000)
+        assert reader.count_places_and_current(query, reader.count(query)) == expected, words
+        monkeypatch.setattr(index, "_SAMPLED", 500)
+        about, current = reader.count_places_and_current(query, reader.count(query))
+        assert about != expected[0] and abs(about - expected[0]) < expected[0] / 10 and current == expected[1], words
+    assert reader.count_places_and_current(make.query(parse_search("lion")), 5_000) == (0, 0)
 
 
 def test_the_deepest_page_and_the_deadline(archive: Archive) -> None:

@@ -20,10 +20,10 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import compact_time, now
 
 
-def configure(archive: Archive, *publications: Mapping[str, Any], **crawl: Any) -> None:
-    """Write webarc.toml: `[crawl]` and publications; values as JSON spells them, which is TOML for these."""
+def configure(archive: Archive, *publications: Mapping[str, Any], more: str = "", **crawl: Any) -> None:
+    """Write webarc.toml: `[crawl]`, `more` tables, and publications; values as JSON spells them, TOML for these."""
     settings = {"wait": 0.0, "timeout": 120.0, "robots": False, "sitemaps": False, **crawl}
-    lines = ["[crawl]", *(f"{key} = {_toml(value)}" for key, value in settings.items())]
+    lines = ["[crawl]", *(f"{key} = {_toml(value)}" for key, value in settings.items()), more]
     for each in publications:
         lines += ["", "[[publication]]", *(f"{key} = {_toml(value)}" for key, value in each.items())]
     scratch = archive.settings.with_name(".webarc.toml.new")

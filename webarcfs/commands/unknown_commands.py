@@ -11,9 +11,9 @@ COMMANDS_OF: Mapping[str, tuple[str, ...]] = {
         "completion",
     ),
     "webarc-agent": (
-        "init", "crawl", "import", "start", "stop", "job", "publication", "collection", "status", "report", "record",
-        "register", "backup", "restore", "desk", "withhold", "people", "recover", "index", "verify", "maintain",
-        "upgrade",
+        "init", "crawl", "import", "start", "stop", "job", "publication", "collection", "status", "watch", "notify",
+        "report", "record", "register", "backup", "restore", "desk", "withhold", "people", "recover", "index",
+        "verify", "maintain", "upgrade",
     ),
 }  # fmt: skip
 #: Words of other programs, and of older versions: what does the same here.
@@ -26,6 +26,7 @@ _MEANT = {
     "capture": "webarc-agent crawl", "ingest": "webarc-agent import", "check": "webarc-agent verify",
     "fsck": "webarc-agent verify", "repair": "webarc-agent recover", "jobs": "webarc-agent job list",
     "records": "webarc-agent record list", "publications": "webarc-agent publication list",
+    "notifications": "webarc-agent notify list", "monitor": "webarc-agent watch",
     "release": "webarc-agent record release", "users": "webarc-agent people", "prune": "webarc-agent maintain",
 }  # fmt: skip
 

@@ -58,8 +58,7 @@ class CaptureTimes:
 
         Raises TookTooLong, Busy, NotFound without webarc.db.
         """
-        hides = bool(shown.snapshots or shown.shared)
-        state = (reader.identity, times, shown.rules, id(shown.remembered) if hides else None)
+        state = (reader.identity, times, shown.rules, id(shown.remembered) if shown.hides_snapshots else None)
         if state not in self._known:
             self._known[state] = _Look(self._archive, self._view, reader, times, shown).captured(), shown.remembered
             while len(self._known) > _SPANS:

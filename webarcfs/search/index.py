@@ -30,6 +30,7 @@ from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system import clocks
 from webarcfs.search.query_language import DocumentPart
 from webarcfs.search.words import (
+    CURRENT,
     SNAPSHOT,
     IndexedDocument,
     from_bytes,
@@ -67,6 +68,8 @@ _ANEW = "`webarc-agent index --rebuild` rebuilds it"
 _WORDS = "words"
 #: The field of other forms of words: stems, each with its language (`de:haus`), where they are not the word itself.
 STEMS = "stems"
+#: Documents whose places are looked at where all are too many, about, and the end of the numbers that places are.
+_SAMPLED, _PLACES_END = 4_096, 1 << 63
 #: Words whose stems are remembered.
 _KNOWN = 1 << 17
 
@@ -266,20 +269,32 @@ class IndexReader:
             shown = search_result.hits[:limit]
             return HitPage(getattr(search_result, "count", 0) or 0, [address for _, address in shown], self)
 
-    def best(self, query: Query, limit: int, order: str = "", *, ascending: bool = False) -> Matches:
-        """Return the first documents of a query with their places; by relevance, or by the numbers of a field."""
+    def best(
+        self, query: Query, limit: int, order: str = "", *, ascending: bool = False, looked_at: int = 0
+    ) -> Matches:
+        """Return the first documents of a query with their places; by relevance, or by the numbers of a field.
+
+        `looked_at`: of so many documents all places are wanted, too, so that nothing finds the documents again.
+        """
         with _translated(self._folder):
             direction = tantivy.Order.Asc if ascending else tantivy.Order.Desc
-            search_result = self.searcher.search(query, max(limit, 1), True, order or None, 0, direction)
-            hits = search_result.hits[:limit]
+            fetched = max(limit, looked_at, 1)
+            search_result = self.searcher.search(query, fetched, True, order or None, 0, direction)
+            hits, total = search_result.hits, getattr(search_result, "count", 0) or 0
             addresses = [address for _, address in hits]
-            places = cast("list[int]", self.searcher.fast_field_values("place", addresses)) if addresses else []
-            begins = cast("list[int]", self.searcher.fast_field_values("since", addresses)) if addresses else []
+            places = self._values("place", addresses)
             ranked = [
                 Match(place, since, value, address)
-                for place, since, (value, address) in zip(places, begins, hits, strict=True)
+                for place, since, (value, address) in zip(
+                    places[:limit], self._values("since", addresses[:limit]), hits[:limit], strict=True
+                )
             ]
-            return Matches(getattr(search_result, "count", 0) or 0, ranked)
+            whole = (set(places), self._values("until", addresses).count(CURRENT)) if total == len(hits) else None
+            return Matches(total, ranked, whole)
+
+    def _values(self, field: str, addresses: list[tantivy.DocAddress]) -> list[int]:
+        """Return the numbers of a field of documents."""
+        return cast("list[int]", self.searcher.fast_field_values(field, addresses)) if addresses else []
 
     def page(self, total: int, addresses: Sequence[tantivy.DocAddress]) -> HitPage:
         """Return a page of documents that were found."""
@@ -290,12 +305,36 @@ class IndexReader:
         with _translated(self._folder):
             return round(self.searcher.cardinality(query, "place"))
 
-    def places_of(self, query: Query, versions: int) -> set[int]:
-        """Return the places of some versions of a query, each looked at: all of them, if `versions` is their number."""
+    def count_places_and_current(self, query: Query, versions: int) -> tuple[int, int]:
+        """Return about how many paths the documents of a query have, and how many of them no snapshot ended.
+
+        The latter is exact, and each has a path of its own. The paths of the others alone are counted in a part of all
+        places, which are hashes: with some thousand documents in it, the first number is mostly within two per cent.
+        `versions` is about the number of documents.
+        """
+        parts = max(versions / _SAMPLED, 1.0)
+        is_current = {"range": {"field": "until", "ranges": [{"key": "current", "from": float(CURRENT)}]}}
+        within = {
+            "field": "place",
+            "interval": float(_PLACES_END),
+            "hard_bounds": {"min": 0.0, "max": _PLACES_END / parts},
+        }
+        of_part = {"current": is_current, "places": {"terms": {"field": "place", "size": 4 * _SAMPLED}}}
+        counts = self.aggregate(query, {"current": is_current, "part": {"histogram": within, "aggs": of_part}})
+        current, others = _current(counts), 0
+        for part in counts["part"]["buckets"]:
+            others += len(part["places"]["buckets"]) - _current(part)
+        return current + round(others * parts), current
+
+    def places_of(self, query: Query, versions: int) -> tuple[set[int], int]:
+        """Return the places of some versions of a query, and how many of these versions no snapshot ended.
+
+        Each is looked at: all of them, if `versions` is their number.
+        """
         with _translated(self._folder):
             hits = self.searcher.search(Query.const_score_query(query, 0.0), max(versions, 1), False).hits
             addresses = [address for _, address in hits]
-            return set(cast("list[int]", self.searcher.fast_field_values("place", addresses))) if addresses else set()
+            return set(self._values("place", addresses)), self._values("until", addresses).count(CURRENT)
 
     def places(self, query: Query, most: int) -> set[int] | None:
         """Return the places of the documents of a query; None if they are more than `most`."""
@@ -303,8 +342,8 @@ class IndexReader:
         return None if len(buckets) > most else {int(bucket["key"]) for bucket in buckets}
 
     def count(self, query: Query) -> int:
-        """Return the number of documents of a query."""
-        return self.documents(query, 0).total
+        """Return the number of documents of a query. None is weighed."""
+        return self.documents(Query.const_score_query(query, 0.0), 0).total
 
     def aggregate(self, query: Query, wanted: dict[str, Any]) -> dict[str, Any]:
         """Return Tantivy's answer to an aggregation request."""
@@ -386,10 +425,14 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The first documents of an answer, and the number of all."""
+    """The first documents of an answer, and the number of all.
+
+    `whole`, where all were looked at: their places, and how many of them no snapshot ended.
+    """
 
     total: int
     ranked: list[Match]
+    whole: tuple[set[int], int] | None
 
 
 class HitPage:
@@ -413,6 +456,11 @@ class HitPage:
         for address in self._addresses:
             document = self._reader.searcher.doc(address)
             yield from_bytes(_bytes(document, "about"), _bytes(document, "content"))
+
+
+def _current(counts: dict[str, Any]) -> int:
+    """Return the number of documents that no snapshot ended, of an aggregation that counts them."""
+    return next(int(bucket["doc_count"]) for bucket in counts["current"]["buckets"] if bucket["key"] == "current")
 
 
 def _bytes(document: tantivy.Document, field: str) -> bytes:

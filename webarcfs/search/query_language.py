@@ -154,7 +154,7 @@ _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<open>\()|(?P<close>\))|(?P<minus>-(?=[^\s)]))|(?P<field>[A-Za-z]{2,20}:(?=[^\s)]))"
     r"|(?P<quote>[\"\u201c\u201e\u00ab])|(?P<word>[^\s()\"\u201c\u201e\u00ab]+)"
 )
-_TIME = re.compile(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:T(\d\d?):(\d\d)(?::(\d\d))?)?)?)?")
+_TIME = re.compile(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:T(\d\d?):(\d\d)(?::(\d\d))?)?)?)?", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 #: The fields that say which states of the archive a search means.
 _STATES = ("during", "present")
@@ -195,6 +195,11 @@ class ParsedSearch:
     at: int | None = None
     is_present: bool = False
 
+    @property
+    def says_states(self) -> bool:
+        """Whether it says of which states of the archive it speaks."""
+        return self.during is not None or self.at is not None or self.is_present
+
 
 def parse_search(text: str) -> Expression:
     """Return the expression of a search. Raises BadCondition, with the place of the fault below the text."""
@@ -227,7 +232,7 @@ def parse_whole_search(text: str) -> ParsedSearch:
         raise BadCondition("the search is no UTF-8")
     parser = _Parser(text)
     search = parser.whole()
-    if search.expression == All() and search.during is None and search.at is None and not search.is_present:
+    if search.expression == All() and not search.says_states:
         raise BadCondition("the search has no word; give some, or a condition as site:example.org")
     return search
 
@@ -246,25 +251,27 @@ def _span(text: str) -> tuple[int, int]:
 
 def _unit(text: str) -> tuple[int, int]:
     """Return begin and end of a year, a month, a day or a second. Raises ValueError."""
-    match = _TIME.fullmatch(text)
-    if match is None or not match[0].isascii():
-        raise ValueError(_SPAN_FORM)
-    numbers = [None if group is None else int(group) for group in match.groups()]
-    year, month, day, hour, minute, second = numbers
     try:
-        begin = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, second or 0, tzinfo=CET)
+        begin, numbers = _begin_of(text)
     except ValueError:
         raise ValueError(_SPAN_FORM) from None
     at = int(begin.timestamp())
-    if second is not None:
-        return at, at + 1
-    if minute is not None:
-        return at, at + 60
-    if day is not None:
-        return at, at + _DAY  # CET has no summer time
-    if month is not None:
-        return at, at + monthrange(begin.year, begin.month)[1] * _DAY
-    return at, at + (366 if isleap(begin.year) else 365) * _DAY
+    of_month = monthrange(begin.year, begin.month)[1] * _DAY  # CET has no summer time
+    of_year = (366 if isleap(begin.year) else 365) * _DAY
+    return at, at + {1: of_year, 2: of_month, 3: _DAY, 5: 60, 6: 1}[numbers]
+
+
+def _begin_of(text: str) -> tuple[datetime, int]:
+    """Return the begin of a year, a month, a day, a minute or a second, and how many numbers spell it.
+
+    Raises ValueError.
+    """
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    numbers = [int(group) for group in match.groups() if group is not None]
+    year, month, day, hour, minute, second = [*numbers, *(1, 1, 1, 0, 0, 0)[len(numbers) :]]
+    return datetime(year, month, day, hour, minute, second, tzinfo=CET), len(numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,12 +493,8 @@ class _Parser:
             raise self._wrong(str(error), at) from None
 
     def _time(self, text: str, at: int) -> datetime:
-        match = _TIME.fullmatch(text)
         try:
-            year, month, day, hour, minute, second = (
-                (int(group or 0) for group in match.groups()) if match else (0,) * 6
-            )
-            return datetime(year, month or 1, day or 1, hour, minute, second, tzinfo=CET)
+            return _begin_of(text)[0]
         except ValueError:
             raise self._wrong("a time is a year, a month or a day, as 2024, 2024-01 or 2024-01-31", at) from None
 

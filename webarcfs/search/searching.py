@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -168,6 +168,11 @@ def snippet(text: str, is_wanted: Wanted) -> Snippet:
     )
 
 
+def _is_slow(expression: Expression) -> bool:
+    """Return whether the documents of a search are found slowly: those with words side by side, or with a beginning."""
+    return any(len(words.terms) > 1 or words.beginning for words in _words(expression))
+
+
 def _positive(expression: Expression) -> Iterator[Words]:
     match expression:
         case Words():
@@ -236,7 +241,7 @@ _GROUPS, _OF_EACH = 20, 3
 _AT_ONCE, _LATEST = 5_000, 1 << 40
 #: Domains and moments that are counted for groups and years.
 _COUNTED = 65_000
-#: URLs that are counted exactly, and versions whose URLs are looked at one by one.
+#: URLs that are counted exactly, and versions that are looked at one by one where it is slow to find them again.
 MOST_EXACT, _ONE_BY_ONE = 10_000, 20_000
 #: Years of a facet.
 _MOST_YEARS = 60
@@ -461,11 +466,13 @@ class Searcher:
             matches = self._reader.best(asked.query, wanted, order, ascending=ascending)
             return _Page(matches.total, matches.ranked[question.offset :], _Number(matches.total))
         best: dict[int, Match] = {}
-        at_once, query, versions = max(wanted * _EACH_URL, _FEWEST), asked.query, None
+        at_once, query, versions, whole = max(wanted * _EACH_URL, _FEWEST), asked.query, None, None
+        looked_at = _ONE_BY_ONE if _is_slow(asked.expression) else 0
         while True:
             clocks.check()
-            matches = self._reader.best(query, at_once, order, ascending=ascending)
-            versions = matches.total if versions is None else versions
+            matches = self._reader.best(query, at_once, order, ascending=ascending, looked_at=looked_at)
+            if versions is None:
+                versions, whole, looked_at = matches.total, matches.whole, 0
             for match in matches.ranked:
                 known = best.setdefault(match.place, match)
                 if match.value == known.value and match.since > known.since:
@@ -475,28 +482,27 @@ class Searcher:
                 break
             query = asked.make.but(asked.query, asked.make.places(best))
             at_once *= 2
-        urls = _Number(len(best), places=frozenset(best)) if is_all else None
+        urls = None
+        if whole is not None:
+            urls = _Number.of(*whole)
+        elif is_all:
+            urls = _Number(len(best), places=frozenset(best))
         return _Page(versions, list(best.values())[question.offset : wanted], urls)
 
     def _count_urls(self, asked: _Asked, versions: int) -> _Number:
         """Return the number of URLs that a question finds. `versions` is the number of their versions."""
-        if not asked.moment.ever:
-            return _Number(versions)
-        places, about = self._places_of(asked.query, versions)
-        return _Number(about, is_exact=False) if places is None else _Number(len(places), places=places)
+        return self._urls_of(asked.query, versions) if asked.moment.ever else _Number(versions)
 
-    def _places_of(self, query: Query, versions: int) -> tuple[set[int] | None, int]:
-        """Return the places of the versions of a query, or None and about their number where they are many."""
-        if versions <= _ONE_BY_ONE:
-            places = self._reader.places_of(query, versions)
-            if len(places) <= MOST_EXACT:
-                return places, len(places)
-        about = self._reader.count_places(query)
+    def _urls_of(self, query: Query, versions: int) -> _Number:
+        """Return the number of URLs of the versions of a query."""
+        if versions <= MOST_EXACT:
+            return _Number.of(*self._reader.places_of(query, versions))
+        about, current = self._reader.count_places_and_current(query, versions)
         clocks.check()
-        if about > MOST_EXACT + MOST_EXACT // 10:
-            return None, about
-        some = self._reader.places(query, MOST_EXACT)
-        return some, max(about, MOST_EXACT + 1) if some is None else len(some)
+        some = self._reader.places(query, MOST_EXACT) if about <= MOST_EXACT + MOST_EXACT // 10 else None
+        if some is not None:
+            return _Number.of(some, current)
+        return _Number(max(about, MOST_EXACT + 1), is_exact=False, current=current)
 
     def _count_present(self, asked: _Asked, total: _Number) -> tuple[int | None, bool]:
         """Return how many of the URLs that are found have a hit at present, and whether that is exact."""
@@ -504,20 +510,27 @@ class Searcher:
             return None, True
         if not total.number:
             return 0, True
+        if asked.is_all_of_time and total.current is not None and not asked.hides_snapshots:
+            return total.current, True
         present = asked.of_state(Moment())
         in_all = self._reader.count(present)
         if asked.is_all_of_time or not in_all:  # what is at present is among all versions
             return in_all, True
+        return self._count_both(asked, total, present, in_all)
+
+    def _count_both(self, asked: _Asked, total: _Number, present: Query, in_all: int) -> tuple[int, bool]:
+        """Return how many of the URLs that are found are among those of the present, and whether that is exact."""
         make = asked.make
-        if total.places is not None:
-            return self._reader.count(make.all(present, make.places(total.places))), True
-        about = total.number
-        present_places, _ = self._places_of(present, in_all)
-        if present_places is not None:
+        if in_all <= MOST_EXACT:
+            present_places, _ = self._reader.places_of(present, in_all)
+            if total.places is not None:
+                return len(present_places & total.places), True
             both = self._reader.places(make.all(asked.query, make.places(present_places)), MOST_EXACT)
             return len(both or ()), True
-        either = self._reader.count_places(make.any(asked.query, present))
-        return min(max(about + in_all - either, 0), in_all, about), False
+        if total.places is not None:
+            return self._reader.count(make.all(present, make.places(total.places))), True
+        either, _ = self._reader.count_places_and_current(make.any(asked.query, present), total.number + in_all)
+        return min(max(total.number + in_all - either, 0), in_all, total.number), False
 
     def facets(self, question: SearchQuestion) -> dict[str, list[tuple[str, int]]]:
         """Return the most frequent values of each facet, with the number of URLs that have it; years last.
@@ -601,8 +614,7 @@ class Searcher:
             clocks.check()
             query = asked.make.all(of_several, self._stored_by(asked.make, publication))
             if versions := self._reader.count(query):
-                places, about = self._places_of(query, versions)
-                yield publication, about if places is None else len(places)
+                yield publication, self._urls_of(query, versions).number
 
     def _by_role(self, question: SearchQuestion, asked: _Asked, versions: int) -> Iterator[tuple[AskedRole, int]]:
         """Yield the number of URLs by role. `versions` is that of the role that was asked: no query counts it again."""
@@ -646,9 +658,9 @@ class Searcher:
             self._known_snapshots.clear()
         parsed = parse_whole_search(question.words)
         moment = moment or self._moment(question, parsed)
-        is_all = self._view is None or self._view.shown(replace(moment, during=None)).is_all
+        shown = self._shown(moment)
         of_collection = self._collections.query
-        make = Translator(self._reader.schema, exact=question.exact, of_all=is_all, of_collection=of_collection)
+        make = Translator(self._reader.schema, exact=question.exact, of_all=shown.is_all, of_collection=of_collection)
         unasked = AskedRole.ANY if asks_for_a_role(parsed.expression) else AskedRole.PAGE
         role = role_of(question.role) if question.role else unasked
         if role is AskedRole.PAGE and not self._reader.frequency("mark", RESOURCE):
@@ -673,23 +685,27 @@ class Searcher:
         is_all_of_time = moment == Moment(ever=True) and not parts and not present
         return _Asked(
             self._reader, make, parsed.expression, in_parts(moment), visible, of_state, in_parts, moment, role,
-            is_all_of_time,
+            is_all_of_time, shown.hides_snapshots,
         )  # fmt: skip
 
     def _places_at_present(self, query: Query) -> Collection[int]:
         """Return the places of the hits of the present. Raises TooMany if they are too many to leave out."""
-        places, about = self._places_of(query, self._reader.count(query))
-        if places is None:
-            raise TooMany(f"about {about:,} pages fit at present, too many to leave out; narrow the search")
-        return places
+        pages = self._reader.count(query)  # a state has one version of a URL
+        if pages > MOST_EXACT:
+            raise TooMany(f"{pages:,} pages fit at present, too many to leave out; narrow the search")
+        return self._reader.places_of(query, pages)[0]
 
     def _in_state(self, make: Translator, query: Query, moment: Moment) -> Query:
         """Return a query of the documents of another one that are in some state, and may be seen."""
-        shown = Shown() if self._view is None else self._view.shown(replace(moment, during=None))
+        shown = self._shown(moment)
         if moment.during is not None:
-            ever = shown if self._view is None else self._view.shown(Moment(ever=True))
-            shown = replace(shown, captured=self._times.within(self._reader, moment.during, ever))
+            captured = self._times.within(self._reader, moment.during, self._shown(Moment(ever=True)))
+            shown = replace(shown, captured=captured)
         return Filter(make, shown, has_forms=self._reader.frequency("mark", SHOWN) > 0).applied(query, moment)
+
+    def _shown(self, moment: Moment) -> Shown:
+        """Return what the asker sees in some state, whatever the span of time."""
+        return Shown() if self._view is None else self._view.shown(replace(moment, during=None))
 
     def _narrowing(self, make: Translator, question: SearchQuestion) -> Iterator[Query]:
         unwanted = [make.term("mark", SNAPSHOT)]
@@ -891,11 +907,17 @@ class Searcher:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number of URLs, and their places if they were looked at."""
+    """A number of URLs, and their places if they were looked at. `current` of their versions no snapshot ended."""
 
     number: int
     is_exact: bool = True
-    places: Collection[int] | None = None
+    places: Set[int] | None = None
+    current: int | None = None
+
+    @classmethod
+    def of(cls, places: Set[int], current: int) -> _Number:
+        """Return the number of some places; so many that no query asks for each are counted alone."""
+        return cls(len(places), places=places if len(places) <= MOST_EXACT else None, current=current)
 
 
 @dataclass(frozen=True, slots=True)
@@ -922,7 +944,7 @@ class _Asked:
 
     `query` is that of the versions that are found, `visible` that of all that might be. `of_state` makes that of the
     words in other states, `in_parts` as well, in the snapshots of the question's record. `is_all_of_time`: no span of
-    time and no record narrows the states.
+    time and no record narrows the states. `hides_snapshots`: the asker may not see all.
     """
 
     reader: IndexReader
@@ -935,6 +957,7 @@ class _Asked:
     moment: Moment
     role: AskedRole
     is_all_of_time: bool
+    hides_snapshots: bool
 
     def spans(self) -> Iterator[tuple[str, list[tuple[int, int]], list[tuple[int, int]]]]:
         """Yield for each domain the moments at which hits began and ended, each with their number."""

@@ -251,6 +251,11 @@ class Translator:
         return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, query) for query in queries])
 
     @staticmethod
+    def best_of(*queries: Query) -> Query:
+        """Return the query of what one of them has, with the best weight that one gives it."""
+        return queries[0] if len(queries) == 1 else Query.disjunction_max_query([*queries])
+
+    @staticmethod
     def but(query: Query, *unwanted: Query) -> Query:
         """Return the query of what the first has, and none of the others."""
         if not unwanted:
@@ -404,7 +409,12 @@ class Shown:
     @property
     def is_all(self) -> bool:
         """Whether nothing is hidden."""
-        return not self.snapshots and not self.shared and not self.rules
+        return not self.hides_snapshots and not self.rules
+
+    @property
+    def hides_snapshots(self) -> bool:
+        """Whether some snapshot, or a part of one, is hidden."""
+        return bool(self.snapshots or self.shared)
 
 
 class Filter:
@@ -427,7 +437,7 @@ class Filter:
         )
         if named is not None and shown.reader:
             closed = self._state(make.all(query, named), moment, (Standing.OPEN, Standing.CLOSED))
-            seen = make.any(seen, closed)
+            seen = make.best_of(seen, closed)
         taken = self._decided([rule for rule in shown.rules if rule.access is not Access.ALLOW])
         return seen if taken is None else make.but(seen, taken)
 
@@ -435,51 +445,54 @@ class Filter:
 
     def _state(self, query: Query, moment: Moment, visible: tuple[Standing, ...]) -> Query:
         make, shared = self._make, self._shown.shared
+        if self._shown.captured is not None:
+            query = self._captured(query, self._shown.captured, visible)
         in_state = self._ever(query, visible) if moment.ever else self._at(query, moment.seq, visible)
         if shared:
             keys = make.terms("key", [key for named in shared for key in named.keys])
             in_state = make.but(in_state, make.terms("domain", [named.domain for named in shared]))
             in_state = make.any(in_state, make.all(query, keys))
-        if shown_captures := self._shown.captured:
-            in_state = make.all(in_state, self._captured(shown_captures, visible))
         forms = self._hidden_forms(visible)
         return make.but(in_state, make.terms("mark", forms)) if forms else in_state
 
-    def _captured(self, captured: CapturedWithin, visible: tuple[Standing, ...]) -> Query:
-        """Return the query of what was captured in the span of time."""
+    def _captured(self, query: Query, captured: CapturedWithin, visible: tuple[Standing, ...]) -> Query:
+        """Return the query of the documents of another one that were captured in the span of time.
+
+        The other one is a part of each alternative, which then looks at its documents alone: Tantivy goes through the
+        whole index for alternatives that stand by themselves. A document has its weight once, whichever it fits.
+        """
         make, hidden = self._make, self._hidden(visible)
         unwanted = [make.term("mark", LATER_PART)]
         if hidden.spans is None:
             unwanted.append(make.terms("mark", [began(*snapshot) for snapshot in hidden.snapshots]))
         else:
             unwanted += [make.number("since", *bounds) for bounds in hidden.spans]
-        query = make.but(make.number("captured", captured.begin, captured.end - 1), *unwanted)
+        stored = make.all(query, make.number("captured", captured.begin, captured.end - 1))
+        alternatives = [make.but(stored, *unwanted)]
         if captured.trees is not None:
-            query = make.any(query, self._in_trees(captured, captured.trees))
+            alternatives.append(self._in_trees(query, captured, captured.trees))
         if captured.met:
-            query = make.any(query, make.terms("key", captured.met))
+            alternatives.append(make.all(query, make.terms("key", captured.met)))
         apart = [make.terms("domain", captured.asked_domains)] if captured.asked_domains else []
         apart += [make.urls(captured.asked_urls)] if captured.asked_urls else []
-        query = make.but(query, *apart)
+        alternatives = [make.but(alternative, *apart) for alternative in alternatives]
         if captured.asked:
-            query = make.any(query, make.terms("key", captured.asked))
-        return Query.const_score_query(query, 0.0)
+            alternatives.append(make.all(query, make.terms("key", captured.asked)))
+        return make.best_of(*alternatives)
 
-    def _in_trees(self, captured: CapturedWithin, trees: Trees) -> Query:
+    def _in_trees(self, query: Query, captured: CapturedWithin, trees: Trees) -> Query:
+        """Return the query of the documents of another one that are in the trees."""
         make = self._make
-        there = make.all(
-            make.number("since", None, captured.end - 1),
-            make.number("until", captured.begin + 1, None),
-        )
+        wanted = [query, make.number("since", None, captured.end - 1), make.number("until", captured.begin + 1, None)]
         unwanted = [self._run(*run) for run in trees.runs]
         domains = make.terms("domain", trees.domains)
         if not trees.are_others:
-            there = make.all(there, domains)
+            wanted.append(domains)
         elif trees.domains:
             unwanted.append(domains)
         unwanted += [make.terms("mark", trees.marks)] if trees.marks else []
         unwanted += [make.terms("key", trees.carried)] if trees.carried else []
-        return make.but(there, *unwanted)
+        return make.but(make.all(*wanted), *unwanted)
 
     def _run(self, domain: str, begin: int, end: int, following: int) -> Query:
         """Return the query of the versions that only a run of snapshots has."""

@@ -422,8 +422,7 @@ class Searches(Queries):
         words = from_name(name)
         in_all = words.startswith(_ALL)
         words = words.removeprefix(_ALL) if in_all else words
-        search = parse_whole_search(words)
-        says_states = search.during is not None or search.at is not None or search.is_present
+        says_states = parse_whole_search(words).says_states
         return lambda: self._searched(words, present=not in_all and not says_states)
 
     def _searched(self, words: str, *, present: bool) -> Hits:

@@ -86,19 +86,29 @@ def of_settings(
         value = values.get(field.name, field.default)
         shown = as_text(value)
         written = shown if own is None or key in own else ""
+        several = words.ticks_of_setting(key, text)
+        kind_of_field = _kind(hints[field.name], field.metadata["check"], is_open=is_open)
+        if several and not is_open:
+            written = "\n".join(label for value, label in several if value in written.splitlines())
         form_fields.append(
             FormField(
                 name=name,
                 label=words.label_of_default(key, text),
-                value=visit.typed(name, written),
-                kind=_kind(hints[field.name], field.metadata["check"], is_open=is_open),
+                value=typed_in(visit, name) if visit.is_typed and visit.form.has(name) else written,
+                kind="several" if several and is_open else kind_of_field,
                 help=text(field.metadata["help"]),
-                choices=_choices(key, field.metadata["check"], value, text, has_default=own is not None),
+                choices=several or _choices(key, field.metadata["check"], value, text, has_default=own is not None),
                 fault=faults.get(key, ""),
                 placeholder=shown if own is not None else "",
             )
         )
     return tuple(form_fields)
+
+
+def typed_in(visit: DeskVisit, name: str) -> str:
+    """Return what was typed for a setting; of boxes that were ticked a line each."""
+    ticked = [value for value in visit.form.all(name) if value]
+    return "\n".join(ticked) if len(ticked) > 1 else visit.form.raw(name) if not ticked else ticked[0]
 
 
 def _kind(hint: Any, check: Any, *, is_open: bool) -> str:

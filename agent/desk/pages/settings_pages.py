@@ -41,6 +41,7 @@ from webarcfs.archive.config.settings import (
     DescribeSettings,
     IndexSettings,
     MountSettings,
+    NotifySettings,
     Publication,
     ReleaseSettings,
     Settings,
@@ -59,11 +60,14 @@ TABLES: dict[str, tuple[str, type, bool]] = {
     "crawl": (words.msgid("Crawler"), CrawlSettings, True),
     "describe": (words.msgid("Description"), DescribeSettings, True),
     "backup": (words.msgid("Backup"), BackupSettings, True),
+    "notify": (words.msgid("Notifications"), NotifySettings, False),
     "index": (words.msgid("Search and links"), IndexSettings, False),
     "mount": (words.msgid("Mount"), MountSettings, False),
 }
 #: Attributes of `Settings` by table.
-_OF = {"": "release", "crawl": "crawl", "describe": "describe", "backup": "backup", "index": "index", "mount": "mount"}
+_OF = {"": "release", **{table: table for table in TABLES if table}}
+#: Settings by table that are changed in the file alone: whoever may change them runs any program of the machine.
+_IN_FILE_ALONE = {"notify": frozenset({"command", "sendmail", "webhook_secret"})}
 
 
 def show_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -75,9 +79,9 @@ def show_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         known = getattr(settings, _OF[table])
         values = {setting.name: getattr(known, setting.name) for setting in dataclasses.fields(known)}
         prefix = f"{table}." if table else ""
-        sets.append(
-            FieldSet(heading, fields.of_settings(visit, kind, values, prefix=prefix, is_open=is_open), unfolded)
-        )
+        left_out = _IN_FILE_ALONE.get(table, frozenset())
+        form_fields = fields.of_settings(visit, kind, values, prefix=prefix, is_open=is_open, leave_out=left_out)
+        sets.append(FieldSet(heading, form_fields, unfolded))
     path = visit.desk.archive.settings
     return visit.page(
         "options.html", sets=sets, state=_state(visit), is_open=is_open, file=str(path), fault="\n".join(faults)
@@ -123,9 +127,10 @@ def _changed(visit: DeskVisit, settings: Settings) -> dict[str, dict[str, Any]]:
         prefix = f"{table}." if table else ""
         for setting in dataclasses.fields(kind):
             name = f"{prefix}{setting.metadata.get('key', setting.name)}"
-            if "check" not in setting.metadata or not visit.form.has(name):
+            is_left_out = setting.name in _IN_FILE_ALONE.get(table, frozenset())
+            if "check" not in setting.metadata or is_left_out or not visit.form.has(name):
                 continue
-            typed = visit.form.one(name)
+            typed = fields.typed_in(visit, name).strip()
             if typed != fields.as_text(getattr(known, setting.name)).strip():
                 value = fields.from_text(kind, setting.name, typed)
                 changes.setdefault(table, {})[setting.metadata.get("key", setting.name)] = value

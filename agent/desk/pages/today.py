@@ -26,6 +26,9 @@ from agent.desk.theme import words
 from agent.desk.views import Attention
 from agent.desk.visit import DeskVisit
 from agent.maintenance.backups import MARK
+from agent.notifying import conditions, notifier
+from agent.notifying.conditions import BackupState
+from agent.notifying.observing import state_of_backup
 from agent.reports.storage import forecast_captured
 from agent.service import agent_status
 from agent.service.agent_status import disagreeing
@@ -42,12 +45,13 @@ from webarcfs.room.replay.headers import entity_tag
 # == today ============================================================================================================
 
 
-#: Free space below which a disk is reported: bytes, and share of the whole.
-_LITTLE, _SHARE = 2 << 30, 0.05
 #: Snapshots that wait for a release, and those of them that passed.
 _WAITING = RecordSelection(waits=True), RecordSelection(waits=True, complete=True, passed=True)
-#: Days after which a backup is overdue.
-_BACKUP_DAYS = 7
+#: What is said of a backup.
+_OVERDUE = {
+    BackupState.MISSING: words.msgid("There is no backup in %(what)s"),
+    BackupState.OLD: words.msgid("The backup in %(what)s is old"),
+}
 
 
 #: Publications that are due next and jobs that ended last, as Today has them.
@@ -143,18 +147,23 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
     settings, faults = desk.settings_and_faults()
     for fault in faults[:10]:
         yield Attention(words.msgid("The settings have a fault: %(what)s"), fault, "/options", is_grave=True)
-    if settings.publications and agent_status.running(archive) is None:
+    if conditions.lacks_agent(settings.publications, agent_runs=agent_status.running(archive) is not None):
         yield Attention(words.msgid("No agent runs, so nothing is fetched. This command starts it:"),
                         command=f"webarc-agent start --archive {archive.root}", is_grave=True)  # fmt: skip
     space = shutil.disk_usage(archive.root)
-    if space.free < min(_LITTLE, int(space.total * _SHARE)):
+    if conditions.is_disk_low(space.free, space.total, settings.notify.disk_free):
         yield Attention(words.msgid("The disk is nearly full: %(what)s MB are left"), str(space.free // 1_000_000),
                         is_grave=True)  # fmt: skip
     for job in desk.history().refused:
         yield Attention(words.msgid("A job was left alone: %(what)s"), job, "/running")
-    overdue = _overdue(settings.backup.to)
+    overdue = _OVERDUE.get(state_of_backup(settings.backup.to, now(), settings.notify.backup_age))
     if overdue:
         yield Attention(overdue, settings.backup.to, "/options")
+    told = notifier.overview(archive, settings)
+    if told["faults"] or told["given_up"]:
+        yield Attention(words.msgid("Some notifications could not be sent. These commands say why:"),
+                        command=f"webarc-agent status --archive {archive.root}; "
+                        f"webarc-agent notify list --archive {archive.root}")  # fmt: skip
     for host in desk.kept(("disagreeing", desk.settings_state()), lambda: disagreeing(settings)):
         yield Attention(words.msgid("Publications disagree: %(what)s"), host)
     uses_browser = desk.kept(("browser", desk.settings_state()), lambda: browser_check.uses_browser(settings))
@@ -173,19 +182,6 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
     if settings.index.search and not visit.services.has_search:
         yield Attention(words.msgid("There is no search in this archive. This command makes its index:"),
                         command=f"webarc-agent index --archive {archive.root}")  # fmt: skip
-
-
-def _overdue(folder: str) -> str:
-    """Return what to say of a backup that is missing or old; empty for a good one, or none that is wanted."""
-    if not folder:
-        return ""
-    with suppress(Damaged, OSError, KeyError, TypeError, ValueError):
-        mark = files.read_json(Path(folder) / MARK)
-        if mark is None:
-            return words.msgid("There is no backup in %(what)s")
-        if mark["finished"] and parse_time(str(mark["finished"])) > now() - timedelta(days=_BACKUP_DAYS):
-            return ""
-    return words.msgid("The backup in %(what)s is more than a week old")
 
 
 # == feed =============================================================================================================

@@ -218,6 +218,17 @@ _LABELS = {
     "click": msgid("Buttons to click"),
     "keep_rendered": msgid("Kept of what a browser shows"),
     "post": msgid("POST requests of scripts"),
+    "mail": msgid("Mail to"),
+    "mail_from": msgid("Mail comes from"),
+    "webhook": msgid("Requests to (webhooks)"),
+    "command": msgid("Program that is run"),
+    "sendmail": msgid("Program that sends mail"),
+    "webhook_secret": msgid("File with the secret of the requests"),
+    "events": msgid("What is told"),
+    "digest": msgid("Daily digest at"),
+    "disk_free": msgid("Least free disk"),
+    "backup_age": msgid("Oldest backup"),
+    "index_age": msgid("Longest delay of the search"),
 }
 #: The same for those of the whole archive, where they differ.
 _LABELS_OF_ARCHIVE = {"fetcher": msgid("Sites need a browser")}
@@ -226,6 +237,28 @@ _CHOICES: dict[str, dict[str, str]] = {
     "fetcher": {"wget": msgid("no"), "auto": msgid("pages that need one"), "browser": msgid("every page")},
     "post": {"own": msgid("to the site's own hosts"), "keep": msgid("also with a login"), "leave": msgid("none")},
 }
+
+#: Key of a setting that is a list of words → these words with what they mean, in the order of a form.
+_TICKS: dict[str, dict[str, str]] = {
+    "events": {
+        "crawl-failed": msgid("a crawl failed"),
+        "crawl-incomplete": msgid("a crawl is incomplete"),
+        "crawl-shrank": msgid("a crawl found much less than before"),
+        "nothing-captured": msgid("nothing was captured for two intervals"),
+        "check-failed": msgid("a check found something"),
+        "waits-for-release": msgid("a crawl waits for its release"),
+        "disk-low": msgid("the disk is nearly full"),
+        "backup-old": msgid("the backup is missing or old"),
+        "index-behind": msgid("the search is behind"),
+        "agent-down": msgid("no agent runs"),
+        "recovered": msgid("it is over"),
+    },
+}
+
+
+def ticks_of_setting(key: str, text: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
+    """Return the words that a list of words may have, each with what it means; nothing for another setting."""
+    return tuple((word, text(meaning)) for word, meaning in _TICKS.get(key, {}).items())
 
 
 def label_of_setting(key: str, text: Callable[[str], str]) -> str:

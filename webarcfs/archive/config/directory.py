@@ -121,6 +121,10 @@ class Archive:
         self.reports: Final = root / "reports"
         #: Log files.
         self.log: Final = root / "log"
+        #: What people were told, and the notifications that wait.
+        self.notifications: Final = root / "notify.db"
+        #: The lock file that lets one process at a time deliver notifications.
+        self.notifications_lock: Final = self._locks / ".notify"
         #: The counter of publications, its lock, and the publications under way; no domain can have this name.
         self.sequence: Final = self._locks / ".sequence"
         #: The folder of those who ask mounts to let provisional files settle, while there are any.

@@ -93,6 +93,22 @@ class AtDeadline(StrEnum):
     WAIT = "wait"
 
 
+class NotificationKind(StrEnum):
+    """What people are told of (`events`): changes of state, each with a word."""
+
+    CRAWL_FAILED = "crawl-failed"
+    CRAWL_INCOMPLETE = "crawl-incomplete"
+    CRAWL_SHRANK = "crawl-shrank"
+    NOTHING_CAPTURED = "nothing-captured"
+    CHECK_FAILED = "check-failed"
+    WAITS_FOR_RELEASE = "waits-for-release"
+    DISK_LOW = "disk-low"
+    BACKUP_OLD = "backup-old"
+    INDEX_BEHIND = "index-behind"
+    AGENT_DOWN = "agent-down"
+    RECOVERED = "recovered"
+
+
 #: Settings of a publication whose values are in files that nobody else may read.
 SECRETS = ("login", "cookies", "headers")
 _RELEASE = validators.one_of(*Release)
@@ -368,6 +384,61 @@ class BackupSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotifySettings:
+    """`[notify]`: who is told when something goes wrong, and how. Without a program, address or URL: nobody."""
+
+    mail: tuple[str, ...] = setting(
+        validators.one_or_list_of(validators.mail_address), (), "Mail addresses that get a mail for each notification."
+    )
+    mail_from: str = setting(
+        validators.sender, "", "Mail address that they come from; none: the user of the agent at this machine."
+    )
+    sendmail: str = setting(
+        validators.file_path, "/usr/sbin/sendmail", "The program that sends mail, as Postfix, Exim and msmtp have it."
+    )
+    webhook: tuple[str, ...] = setting(
+        validators.one_or_list_of(validators.web_address), (), "URLs that get each notification as JSON, by POST."
+    )
+    webhook_secret: str = setting(
+        validators.file_path,
+        "",
+        "File of mode 0600 with the secret that signs these requests, `whsec_` and base64, as Standard Webhooks has "
+        "it; none: they are not signed.",
+    )
+    private_addresses: bool = setting(
+        validators.boolean, False, "Whether these URLs may be at addresses of one's own network or machine."
+    )
+    command: tuple[str, ...] = setting(
+        validators.command_line,
+        (),
+        "Program with its arguments that is run for each notification, which it gets as JSON on its standard input.",
+    )
+    events: tuple[str, ...] = setting(
+        validators.list_of(validators.one_of(*NotificationKind)),
+        tuple(NotificationKind),
+        "What is told: a crawl failed, is incomplete or found much less; nothing was captured for two intervals; a "
+        "check found something; a crawl waits for its release; disk, backup, index or agent need care; it is over.",
+    )
+    digest: str = setting(
+        validators.time_of_day,
+        "08:00",
+        "Time of the day (CET) at which what is still so is told again, all together, or `never`.",
+    )
+    disk_free: int = setting(
+        validators.size, 0, "Bytes of free disk below which that is told; 0 is 2 GiB, or a twentieth of a small disk."
+    )
+    backup_age: Interval = setting(validators.interval, Interval(1, "week"), "Age at which a backup is old.")
+    index_age: Interval = setting(
+        validators.interval, Interval(1, "hour"), "Time for which the full-text index may be behind."
+    )
+
+    @property
+    def tells_anybody(self) -> bool:
+        """Whether there is any way by which somebody is told."""
+        return bool(self.mail or self.webhook or self.command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadersSettings:
     """`[readers]`: how servers for readers learn a reader's name."""
 
@@ -597,6 +668,7 @@ class Settings:
     describe: DescribeSettings = DescribeSettings()
     backup: BackupSettings = BackupSettings()
     browser: BrowserSettings = BrowserSettings()
+    notify: NotifySettings = NotifySettings()
     readers: ReadersSettings = ReadersSettings()
     desk: DeskSettings = DeskSettings()
     profiles: Mapping[str, Profile] = field(default_factory=dict)

@@ -12,6 +12,7 @@ import dataclasses
 import difflib
 import ipaddress
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -82,6 +83,8 @@ Check = Callable[[Any], Any]
 #: What is written for a client of a unix socket where others have an address.
 UNIX = "unix"
 
+#: What is written in place of a time of the day at which nothing shall happen.
+NEVER = "never"
 #: What is written in place of a number that shall be no bound.
 UNLIMITED_WORD = "unlimited"
 
@@ -110,6 +113,14 @@ _URL_PATTERN = re.compile(r"[^\s/:]+(?::[\d*?]+)?(?:/\S*)?")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _PROXY = re.compile(r"http://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?/?", re.ASCII)
 _HIGHEST_PORT = 65535
+# What sendmail(8) takes on its command line, and no mail program reads as an option or a list.
+_MAIL_ADDRESS = re.compile(
+    r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~][A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{0,63}"
+    r"@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*",
+    re.ASCII,
+)
+_LONGEST_MAIL_ADDRESS = 254
+_TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]", re.ASCII)
 _MIME_PATTERN = re.compile(r"[A-Za-z0-9*][\w.+*-]*/[\w.+*-]+|\*", re.ASCII)
 
 
@@ -267,6 +278,52 @@ def list_of(check_one: Check) -> Check:
         return tuple(values)
 
     return check
+
+
+def one_or_list_of(check_one: Check) -> Check:
+    """Return a check for a list, in whose place one element may stand."""
+    check_list = list_of(check_one)
+
+    def check(value: Any) -> tuple[Any, ...]:
+        return tuple(check_list([value] if isinstance(value, str) and value else value or []))
+
+    return check
+
+
+def command_line(value: Any) -> tuple[str, ...]:
+    """Check for a program with its arguments: a list, or one text that is split as a shell would. Empty for none."""
+    try:
+        words = shlex.split(value) if isinstance(value, str) else list_of(text)(value)
+    except ValueError as error:
+        raise ValueError(f"{value!r} is no program with its arguments: {error}") from None
+    return tuple(text(word) for word in words)
+
+
+def mail_address(value: Any) -> str:
+    """Check for the address of a mailbox, without a name beside it."""
+    if not isinstance(value, str) or len(value) > _LONGEST_MAIL_ADDRESS or not _MAIL_ADDRESS.fullmatch(value):
+        raise ValueError(f"{value!r} is no mail address such as archive@example.org")
+    return value
+
+
+def sender(value: Any) -> str:
+    """Check for the address of a mailbox. Empty for none."""
+    return "" if value == "" else mail_address(value)
+
+
+def web_address(value: Any) -> str:
+    """Check for the URL that requests are sent to, which has no password before its host."""
+    address = text(value)
+    if "@" in address.partition("://")[2].partition("/")[0]:
+        raise ValueError("the URL has a password before its host; requests are signed instead")
+    return str(url(address))
+
+
+def time_of_day(value: Any) -> str:
+    """Check for a time of the day, or `never`."""
+    if value != NEVER and (not isinstance(value, str) or not _TIME_OF_DAY.fullmatch(value)):
+        raise ValueError(f"{value!r} is no time of the day such as 08:00, and not {NEVER!r}")
+    return str(value)
 
 
 def interval(value: Any) -> Interval:

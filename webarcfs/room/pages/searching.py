@@ -146,7 +146,7 @@ def _either(visit: Visit, words: str) -> PageLink | None:
 
 def _curve(visit: Visit, words: str, parsed: ParsedSearch) -> PageLink | None:
     """Return the curve of the words; None where they, or a choice, mean certain states alone."""
-    if _says_states(parsed) or visit.given(("record", "collection")):
+    if parsed.says_states or visit.given(("record", "collection")):
         return None
     return PageLink(curves.address([words], **visit.given(NARROWING)), "")
 
@@ -188,7 +188,7 @@ def _answered(visit: Visit, words: str) -> dict[str, Any]:
     if is_of_the_past:  # what the present does not have, the past may have
         question = replace(question, present=False)
         answer = searcher.ask(question)
-    states = () if _says_states(parsed) else _states(visit, question)
+    states = () if parsed.says_states else _states(visit, question)
     values: dict[str, Any] = {
         "total": answer.total,
         "is_exact": answer.is_exact,
@@ -332,10 +332,6 @@ def _as_it_was(visit: Visit, question: SearchQuestion) -> PageLink | None:
     return PageLink(_in_state(visit, at=end), end) if end else None
 
 
-def _says_states(parsed: ParsedSearch) -> bool:
-    return parsed.is_present or parsed.at is not None or parsed.during is not None
-
-
 def _states(visit: Visit, question: SearchQuestion) -> tuple[PageLink, ...]:
     """Return the choice between all versions and the present."""
     is_part = question.present or question.past or question.at is not None
@@ -384,7 +380,7 @@ def _facets(visit: Visit, counts: dict[str, list[tuple[str, int]]], parsed: Pars
         for value, count in counts.get(name, ()):
             here = value == chosen
             changed = None if here else value
-            if parameter in STATES and _says_states(parsed):
+            if parameter in STATES and parsed.says_states:
                 href = ""
             elif parameter in STATES:
                 href = _in_state(visit, **{parameter: changed})

@@ -1,0 +1,215 @@
+"""What is amiss in an archive, judged from what is known of it: for notifications, for `watch` and for the desk. Pure.
+
+A condition lasts, as a disk that is nearly full; or it is an end of a job beside the schedule, which is told once.
+`Observation` is all that holds at one time. What could not be judged then, as the records of a damaged catalogue, is
+named, since it is not over because of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from webarcfs.archive.config.settings import NotificationKind, Publication
+from webarcfs.archive.config.validators import Interval
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import parse_time
+
+#: A condition is known by its kind and by what it is about: a publication, a kind of job, a record, or the archive.
+Key = tuple[NotificationKind, str]
+#: What is about a publication: it ends without a word if that is not crawled any more.
+OF_PUBLICATION = frozenset({
+    NotificationKind.CRAWL_FAILED, NotificationKind.CRAWL_INCOMPLETE, NotificationKind.CRAWL_SHRANK,
+    NotificationKind.NOTHING_CAPTURED,
+})  # fmt: skip
+#: What a person ends by deciding: nobody has to be told of that.
+ENDED_BY_PEOPLE = frozenset({NotificationKind.CHECK_FAILED, NotificationKind.WAITS_FOR_RELEASE})
+#: Free space below which a disk is nearly full, where no setting says it: bytes, and share of the whole.
+_LITTLE, _SHARE = 2 << 30, 0.05
+#: Intervals after which a publication that captured nothing is reported.
+_INTERVALS = 2
+#: How the reason of a host begins of which a crawl found too little to be believed (`agent/pipeline/publish.py`).
+_TOO_FEW = "found "
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AmissCondition:
+    """Something that is amiss: its kind, what it is about, a sentence, and the job or record where there is one."""
+
+    kind: NotificationKind
+    subject: str
+    text: str
+    job: str = ""
+    record: str = ""
+    lasts: bool = True
+
+    @property
+    def key(self) -> Key:
+        """By what it is known as long as it lasts."""
+        return self.kind, self.subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What is amiss at a time.
+
+    `passing` was so since the last observation, and may be over. `unsure` can neither be said to be so nor to be over.
+    `publications` are those that are crawled by the schedule.
+    """
+
+    at: datetime
+    amiss: tuple[AmissCondition, ...] = ()
+    passing: tuple[AmissCondition, ...] = ()
+    unsure: frozenset[Key] = frozenset()
+    unsure_kinds: frozenset[NotificationKind] = frozenset()
+    publications: frozenset[str] = frozenset()
+
+    def is_unsure(self, key: Key) -> bool:
+        """Return whether a condition can neither be said to be so nor to be over."""
+        return key in self.unsure or key[0] in self.unsure_kinds
+
+
+# -- the archive -------------------------------------------------------------------------------------------------------
+
+
+def is_disk_low(free: int, total: int, bound: int) -> bool:
+    """Return whether a disk has less free bytes than `bound`; 0 is the bound of its size."""
+    return free < (bound or min(_LITTLE, int(total * _SHARE)))
+
+
+class BackupState(Enum):
+    """How a backup is that the settings want."""
+
+    GOOD = "good"
+    MISSING = "missing"
+    OLD = "old"
+
+
+def backup_state(mark: Mapping[str, Any] | None, at: datetime, age: Interval) -> BackupState:
+    """Return how a backup with this mark is at a time; None: there is no mark."""
+    if mark is None:
+        return BackupState.MISSING
+    try:
+        finished = parse_time(str(mark["finished"])) if mark["finished"] else None
+    except (Damaged, KeyError, TypeError):
+        finished = None
+    return BackupState.GOOD if finished is not None and age.after(finished) > at else BackupState.OLD
+
+
+def lacks_agent(publications: Iterable[Publication], *, agent_runs: bool) -> bool:
+    """Return whether an archive has something to crawl, and no agent."""
+    return not agent_runs and any(not publication.retired for publication in publications)
+
+
+def of_archive(
+    *, free: int, total: int, disk_bound: int, is_agent_missing: bool, is_index_behind: bool,
+    backup: BackupState = BackupState.GOOD,
+) -> Iterator[AmissCondition]:  # fmt: skip
+    """Yield what is amiss with the archive as a whole."""
+    if is_agent_missing:
+        yield AmissCondition(NotificationKind.AGENT_DOWN, "", "no agent runs, so nothing is crawled")
+    if is_disk_low(free, total, disk_bound):
+        text = f"the disk of the archive is nearly full: {free // 1_000_000} MB are left"
+        yield AmissCondition(NotificationKind.DISK_LOW, "", text)
+    if backup is not BackupState.GOOD:
+        text = "there is no backup" if backup is BackupState.MISSING else "the backup is old"
+        yield AmissCondition(NotificationKind.BACKUP_OLD, "", text)
+    if is_index_behind:
+        yield AmissCondition(NotificationKind.INDEX_BEHIND, "", "the full-text index is behind what is archived")
+
+
+# -- crawls ------------------------------------------------------------------------------------------------------------
+
+
+def called(subject: str) -> str:
+    """Return what a job of a publication, or of a kind beside the schedule, is called."""
+    publication, sign, rest = subject.partition("+")
+    if not sign:
+        return f"the crawl of {publication}"
+    beside = {"occasion": "the crawl on an occasion of", "patch": "the patch of a crawl of"}
+    return f"{beside.get(rest, 'the import into')} {publication}"
+
+
+def of_report(
+    subject: str, summary: Mapping[str, Any], warnings: Sequence[str] = (), *, lasts: bool = True
+) -> Iterator[AmissCondition]:
+    """Yield what is amiss with a crawl by its summary.json: it is incomplete, or found much less than the one before.
+
+    `subject` is its publication, or the kind of its job; `warnings` are those of its item, as of start URLs that gave
+    nothing. Single pages that failed make no crawl incomplete; its report counts them.
+    """
+    is_complete = summary.get("complete") is not False
+    if is_complete and not warnings:
+        return
+    job = str(summary.get("job", ""))
+    reasons = {} if is_complete else {str(host): str(reason) for host, reason in _reasons(summary)}
+    shrunk = [host for host, reason in reasons.items() if reason.startswith(_TOO_FEW)]
+    if shrunk:
+        text = f"{called(subject)} found much less than before, and removed nothing: {_named(shrunk, reasons)}"
+        yield AmissCondition(NotificationKind.CRAWL_SHRANK, subject, text, job, lasts=lasts)
+    others = [host for host in reasons if host not in shrunk]
+    if others or not shrunk:
+        why = _named(others, reasons) or _first(list(warnings), "lines")
+        text = f"{called(subject)} is incomplete{f': {why}' if why else ''}"
+        yield AmissCondition(NotificationKind.CRAWL_INCOMPLETE, subject, text, job, lasts=lasts)
+
+
+def _reasons(summary: Mapping[str, Any]) -> Iterator[tuple[object, object]]:
+    for host in summary.get("hosts") or ():
+        if isinstance(host, dict) and not host.get("complete", True):
+            yield host.get("host", ""), host.get("reason", "")
+
+
+def _named(hosts: list[str], reasons: Mapping[str, str]) -> str:
+    return _first([f"{host} ({reasons[host]})" if reasons[host] else host for host in hosts], "hosts")
+
+
+def _first(texts: list[str], what: str) -> str:
+    more = len(texts) - _MOST_NAMED
+    return "; ".join([*texts[:_MOST_NAMED], *([f"{more} more {what}"] if more > 0 else [])])
+
+
+def captured_something(summary: Mapping[str, Any]) -> bool:
+    """Return whether a crawl fetched any document, by its summary.json."""
+    documents = summary.get("documents")
+    return bool(summary.get("commit_tags")) or (isinstance(documents, dict) and any(documents.values()))
+
+
+def failed_job(subject: str, job: str, reason: str, failures: int) -> AmissCondition:
+    """Return the condition of a job that failed, or died, so many times in a row."""
+    times = f" {failures} times in a row" if failures > 1 else ""
+    text = f"{called(subject)} failed{times}: {reason or 'its process ended without a word'}"
+    return AmissCondition(NotificationKind.CRAWL_FAILED, subject, text, job)
+
+
+def has_captured_nothing(publication: Publication, since: datetime, at: datetime) -> AmissCondition | None:
+    """Return the condition of a publication that captured last, or was new, at `since`; None if that is not long ago.
+
+    One whose first crawl is still to come has the time of two intervals from then on.
+    """
+    begin = max(since, publication.start) if publication.start is not None else since
+    end = begin
+    for _ in range(_INTERVALS):
+        end = publication.crawl.interval.after(end)
+    if at <= end:
+        return None
+    text = f"nothing was captured of {publication.name} for two intervals of {publication.crawl.interval}"
+    return AmissCondition(NotificationKind.NOTHING_CAPTURED, publication.name, text)
+
+
+def waits(record: str, title: str, *, has_passed: bool, must_wait: bool = True) -> AmissCondition:
+    """Return the condition of a crawl that waits for a decision, or whose check found something."""
+    if has_passed:
+        text = f"a crawl waits for its release: {title}"
+        return AmissCondition(NotificationKind.WAITS_FOR_RELEASE, record, text, record=record)
+    text = f"the check of a crawl found something{', and it waits' if must_wait else ''}: {title}"
+    return AmissCondition(NotificationKind.CHECK_FAILED, record, text, record=record)
+
+
+def longer_than(since: datetime, at: datetime, bound: timedelta) -> bool:
+    """Return whether something has been so for longer than a bound; a clock that was set back makes it no longer."""
+    return at - since >= bound

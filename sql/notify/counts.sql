@@ -1,0 +1,1 @@
+SELECT state, count(*) FROM delivery GROUP BY state;

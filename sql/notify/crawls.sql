@@ -1,0 +1,1 @@
+SELECT subject, report, captured FROM crawl;

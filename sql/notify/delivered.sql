@@ -1,0 +1,1 @@
+DELETE FROM delivery WHERE notification = :number AND target = :target;

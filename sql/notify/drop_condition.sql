@@ -1,0 +1,1 @@
+DELETE FROM condition WHERE kind = :kind AND subject = :subject;

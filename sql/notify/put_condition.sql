@@ -1,0 +1,2 @@
+INSERT OR REPLACE INTO condition (kind, subject, since, told, mark, text, job, record)
+VALUES (:kind, :subject, :since, :told, :mark, :text, :job, :record);

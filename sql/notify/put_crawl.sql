@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO crawl (subject, report, captured) VALUES (:subject, :report, :captured);

@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO fact (name, value) VALUES (:name, :value);

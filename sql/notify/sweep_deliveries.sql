@@ -1,0 +1,2 @@
+-- Forgets what was given up long ago.
+DELETE FROM delivery WHERE state = 'given-up' AND due < :before;

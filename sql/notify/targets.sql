@@ -1,0 +1,1 @@
+SELECT DISTINCT target FROM delivery WHERE state = 'waiting';
