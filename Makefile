@@ -19,7 +19,8 @@ SYSTEM := python3 python3-venv ca-certificates git wget fuse3 libfuse2 libmagic1
 DEMO := attr tidy python3.11-doc
 # What the tests and benchmarks crawl and call.
 TEST := attr tidy procps groff-base rsync strace systemd vim-tiny emacs-nox ed zip unzip patch libreoffice-writer-nogui \
-  python3.11-doc postgresql-doc-15 debian-handbook libboost1.81-doc chromium firefox-esr nginx-light apache2 fonts-dejavu-core httrack zstd
+  python3.11-doc postgresql-doc-15 debian-handbook libboost1.81-doc chromium firefox-esr nginx-light apache2 fonts-dejavu-core httrack zstd \
+  prometheus
 
 # What the benchmarks compile.
 BENCH := gcc libc6-dev libfuse3-dev pkg-config

@@ -11,8 +11,9 @@ from rich.logging import RichHandler
 
 import webarcfs
 from agent.commands import COMMANDS
-from agent.commands.common import console
+from agent.commands.common import ROOT_WARNING, console
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
+from webarcfs.archive.system.json_log import is_json
 from webarcfs.archive.system.standard_streams import prepare_streams
 from webarcfs.commands.lazy_commands import ProgramGroup, with_archive
 
@@ -43,8 +44,8 @@ def cli(context: click.Context, debug: bool, quiet: bool) -> None:
     """
     _log_to_stderr(logging.DEBUG if debug else logging.WARNING if quiet else logging.INFO)
     context.obj = {"debug": debug}
-    if os.geteuid() == 0 and context.invoked_subcommand in ("crawl", "start"):
-        _log.info("running as root; the agent never needs it: a user of its own is safer")
+    if os.geteuid() == 0 and context.invoked_subcommand == "crawl":
+        _log.info("%s", ROOT_WARNING)
 
 
 def _log_to_stderr(level: int) -> None:
@@ -89,5 +90,8 @@ def main() -> None:
 
 
 def _complain(message: str) -> None:
+    if is_json():
+        _log.error("%s", with_archive(message))
+        return
     for line in with_archive(message).splitlines():
         click.echo(f"webarc-agent: {line}", err=True)

@@ -32,6 +32,7 @@ TABLES: Mapping[str, type] = {
     "[browser]": settings.BrowserSettings,
     "[notify]": settings.NotifySettings,
     "[readers]": settings.ReadersSettings,
+    "[save]": settings.SaveSettings,
     "[profile.NAME]": settings.Profile,
     "[[publication]]": settings.Publication,
     "[[publication.exclude]]": settings.Exclusion,

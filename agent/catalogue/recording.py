@@ -35,7 +35,7 @@ from typing import Any
 
 from agent.catalogue import stepfolders
 from agent.crawl import job_folder
-from agent.crawl.job_folder import Definition, Job, folder_of
+from agent.crawl.job_folder import Definition, Job, SavedPage, folder_of
 from agent.crawl.scope import matches_host
 from agent.crawl.vocabulary import ARCHIVED_OR_DUPLICATE
 from agent.crawl.wget import BatchFiles, command
@@ -55,6 +55,7 @@ from webarcfs.archive.catalogue.record import (
     OWN,
     SYSTEM,
     CrawlPart,
+    Event,
     FieldNumber,
     MissingResources,
     Occasion,
@@ -255,6 +256,8 @@ _MOST_NAMED = 20
 _MOST_MISSING = 100
 #: The event of a record that was there before its job: the job has begun, for the person who asked for it.
 BEGUN = "begun"
+#: The first event of a saved page: a person asked for it.
+WISH = "asked"
 #: Fields that are set before the download, by people and for the person who entered the record.
 _TYPED: frozenset[int] = frozenset(
     {
@@ -275,7 +278,7 @@ class Circumstances:
     """What only the job itself knows of a capture: texts of fields by number, and when readers may see it.
 
     `release` is None if it is not known; then git says whether the capture was held. `way` says which steps follow.
-    `record` is the record that was there before the job.
+    `record` is the record that was there before the job. `page` is the one that the job was to save.
     """
 
     texts: Mapping[int, str] = field(default_factory=dict)
@@ -286,6 +289,7 @@ class Circumstances:
     record: str = ""
     hosts: tuple[HostEnd, ...] = ()
     required: tuple[str, ...] = ()
+    page: SavedPage | None = None
 
 
 def is_whole(about: Circumstances, parts: Iterable[CrawlPart], released: Record | None) -> bool:
@@ -590,6 +594,8 @@ def of_job(job: Job) -> Circumstances:
     way = way_of(job.archive, publication, settings_now(job.archive))
     asked = _asked(job)
     texts |= {FieldNumber.OCCASION: asked.occasion} if asked is not None and asked.occasion else {}
+    if job.page is not None:
+        texts |= {FieldNumber.PERSON: job.page.by, FieldNumber.REMARKS: job.page.description}
     return Circumstances(
         texts=texts,
         release=Release(publication.release),
@@ -597,6 +603,7 @@ def of_job(job: Job) -> Circumstances:
         way=way,
         occasion=Occasion.OCCASION if FieldNumber.OCCASION in texts else Occasion.REGULAR,
         record="" if asked is None else asked.record,
+        page=job.page,
     )
 
 
@@ -782,6 +789,8 @@ def _keep(catalogue: Catalogue, job: Job, about: Circumstances, tags: Iterable[s
         newest = catalogue.newest(job.publication.name, job.name)
         record = describe_capture(job.archive, capture, newest, about, _last_released(catalogue, job))
         mark = capture.last if catalogue.described() == capture.last - len(capture.parts) else None
+    if about.page is not None:
+        record = _with_wish(record, about.page, job)
     outcome = "captured" if capture is not None else "nothing"
     expected: dict[str, str | None] = {job.name: None}
     if about.record:
@@ -793,6 +802,12 @@ def _keep(catalogue: Catalogue, job: Job, about: Circumstances, tags: Iterable[s
     catalogue.save(
         [record], SYSTEM, f"{record.id}: {outcome}", expected=expected, described=mark, files=publication_files
     )
+
+
+def _with_wish(record: Record, page: SavedPage, job: Job) -> Record:
+    """Return the record of a saved page, whose first event is that a person asked for it."""
+    text = f"{page.url} ({page.role})" if page.role else page.url
+    return replace(record, events=(Event(WISH, job.begun, page.by, text), *record.events))
 
 
 def _last_released(catalogue: Catalogue, job: Job) -> Record | None:

@@ -10,14 +10,18 @@ from webarcfs.commands.lazy_commands import Commands
 COMMANDS = Commands(
     {
         "init": "agent.commands.archive:init",
+        "archives": "agent.commands.archives:archives",
         "crawl": "agent.commands.crawl:crawl",
+        "save": "agent.commands.save:save",
         "import": "agent.commands.import_:import_",
         "start": "agent.commands.service:start",
         "stop": "agent.commands.service:stop",
+        "service": "agent.commands.units:service",
         "job": "agent.commands.job:job",
         "publication": "agent.commands.publication:publication",
         "collection": "agent.commands.collection:collection",
         "status": "agent.commands.service:status",
+        "metrics": "agent.commands.metrics:metrics",
         "watch": "agent.commands.notify:watch",
         "notify": "agent.commands.notify:notify",
         "report": "agent.commands.report:report",

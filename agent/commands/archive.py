@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TextIO
 
 import click
@@ -33,6 +34,7 @@ from agent.maintenance.backups import is_backup
 from webarcfs.access import access_rules
 from webarcfs.archive.additions.waiting_additions import count_waiting, say_waiting
 from webarcfs.archive.config import directory, settings_files
+from webarcfs.archive.config.settings_sample import sample_settings
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.errors import Exit, UsageError, WebarcError
 from webarcfs.archive.system.processes import Signals
@@ -46,12 +48,15 @@ from webarcfs.commands.output import Display
 @click.command()
 @click.argument("archive", type=AbsolutePath())
 def init(archive: Path) -> None:
-    """Make a new, empty archive in the folder ARCHIVE."""
-    new_archive = directory.create(archive)
+    """Make a new, empty archive in the folder ARCHIVE, which must be new or empty.
+
+    Its webarc.toml has every setting with its default, commented out.
+    """
+    new_archive = directory.create(archive, sample_settings())
     click.echo(
-        f"{new_archive.root} is an archive now; `webarc-agent crawl --archive {new_archive.root} URL` fills it. "
-        f"Its settings are what you write into {new_archive.settings}; the defaults hold without it. "
-        "`webarc-agent crawl --help` explains those of [crawl], and README.md has examples of the others"
+        f"{new_archive.root} is an archive now; `webarc-agent crawl --archive {quote(str(new_archive.root))} URL` fills"
+        f" it. Its settings are in {new_archive.settings}: all have their defaults, and stand there to be changed; "
+        "`webarc-agent crawl --help` explains those of [crawl]"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +14,7 @@ from webarcfs.archive.config import collection_files
 from webarcfs.archive.config.collection_files import Collection
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_object, print_rows
 
 
@@ -34,7 +34,7 @@ def _changes(command: Callable[..., None]) -> Callable[..., None]:
         (
             click.option("--title", metavar="TEXT", help="Its title."),
             click.option("--text", metavar="TEXT", help="Its text; an empty line ends a paragraph."),
-            click.option("--picture", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+            click.option("--picture", type=AbsolutePath(exists=True, dir_okay=False), metavar="FILE",
                          help="Its picture, which is copied: PNG, JPEG, WebP or SVG, 2 MB at most."),
             click.option("--publication", "publications", multiple=True, metavar="NAME",
                          help="All crawls of a publication belong to it. May be given again."),

@@ -16,7 +16,9 @@ import click
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
-from webarcfs.archive.model.errors import NotFound, UsageError
+from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
+from webarcfs.archive.system import json_log
+from webarcfs.commands import lazy_commands
 from webarcfs.commands.listing import error_console
 
 if TYPE_CHECKING:
@@ -26,11 +28,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 #: Where progress and logs go; results go to stdout.
 console = error_console()
 _log = logging.getLogger("webarc")
-
-#: The option that names the archive.
-archive_option = click.option(
-    "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
-)
+ROOT_WARNING = "running as root; the agent never needs it: a user of its own is safer"
+archive_option = lazy_commands.archive_option
 
 
 def opened(archive: str | None) -> Archive:
@@ -47,6 +46,18 @@ def settings_of(place: Archive) -> Settings:
     if warning is not None and place.settings.exists():
         _log.warning("%s", warning)
     return settings
+
+
+def log_as_asked(option: str | None, place: Archive) -> bool:
+    """Log JSON from now on if the option, or else the settings, say so; return whether they do."""
+    try:
+        settings = settings_files.load(place.settings, apart={})[0]
+    except SettingsError:
+        settings = Settings()  # they are reported elsewhere
+    as_json = lazy_commands.wants_json(option, settings)
+    if as_json:
+        json_log.log_json()
+    return as_json
 
 
 def crawl_options(command: _F) -> _F:

@@ -6,8 +6,10 @@ from importlib.util import find_spec
 
 import click
 
-from agent.commands.common import archive_option, opened
+from agent.commands.common import archive_option, log_as_asked, opened
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.system.json_log import message_line
+from webarcfs.commands.lazy_commands import log_format_option
 
 _LISTEN = "127.0.0.1:8081"
 _NEEDED = ("starlette", "uvicorn", "argon2", "itsdangerous", "jinja2", "babel", "httptools")
@@ -21,9 +23,17 @@ _NEEDED = ("starlette", "uvicorn", "argon2", "itsdangerous", "jinja2", "babel", 
     "--host", "hosts", metavar="NAME", multiple=True, help="A further host name that is answered; may be repeated."
 )
 @click.option("--access-log", metavar="FILE|-|off", help="A line a request; - is stdout, the default but on terminals.")
+@log_format_option
 @click.option("--open", "opens", is_flag=True, help="Open the desk in a browser of this machine.")
 def desk(
-    *, archive: str | None, listen: str, origin: str, hosts: tuple[str, ...], access_log: str | None, opens: bool
+    *,
+    archive: str | None,
+    listen: str,
+    origin: str,
+    hosts: tuple[str, ...],
+    access_log: str | None,
+    opens: bool,
+    log_format: str | None,
 ) -> None:
     """Open the desk: the work of archivists and administrators, in a browser.
 
@@ -46,12 +56,15 @@ def desk(
     from webarcfs.web.listeners import address, host_name  # noqa: PLC0415
     from webarcfs.web.listeners import origin as checked  # noqa: PLC0415
 
+    place = opened(archive)
+    as_json = log_as_asked(log_format, place)
     options = DeskOptions(
-        archive=opened(archive).root,
+        archive=place.root,
         listen=address(listen),
         origin=checked(origin) if origin else "",
         hosts=tuple(map(host_name, hosts)),
         access_log=access_log or (OFF if is_terminal() else STDOUT),
         opens_browser=opens,
+        logs_json=as_json,
     )
-    serve(options, click.echo)
+    serve(options, (lambda text: click.echo(message_line(text))) if as_json else click.echo)

@@ -22,7 +22,7 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, settings_of
+from agent.commands.common import ROOT_WARNING, archive_option, log_as_asked, opened, settings_of
 from agent.crawl import browser_check
 from agent.crawl.browser_check import BrowserCheck
 from agent.notifying import channels, notifier
@@ -35,9 +35,12 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, SettingsError, WebarcError
+from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.processes import Process
+from webarcfs.commands.lazy_commands import log_format_option
 from webarcfs.commands.listing import OBJECT, Form, format_option, print_object
 from webarcfs.commands.output import described
+from webarcfs.web.listeners import address as listen_address
 
 # == start ============================================================================================================
 
@@ -58,7 +61,20 @@ _COMMAND = (sys.executable, "-c", "from agent.cli import main; main()")
     help="Go to the background, once the agent is ready. It does not survive a restart of the machine.",
 )
 @click.option("--once", is_flag=True, help="Crawl what is due now, then end.")
-def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) -> None:
+@click.option(
+    "--metrics-listen",
+    metavar="ADDRESS",
+    help="Answer monitoring systems at a PORT of this machine, HOST:PORT or unix:PATH; see `webarc-agent metrics -h`.",
+)
+@log_format_option
+def start(  # noqa: PLR0917 # click calls it by names
+    urls: tuple[str, ...],
+    archive: str | None,
+    detach: bool,
+    once: bool,
+    metrics_listen: str | None,
+    log_format: str | None,
+) -> None:
     """Crawl each publication of webarc.toml when it is due.
 
     It ends with SIGTERM (`webarc-agent stop`). URLs make one more publication, for as long as this agent runs: crawled
@@ -67,18 +83,32 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) 
     With --once it ends as `crawl` does: with 3 if a crawl was incomplete, with 2 if one failed.
     """
     place = opened(archive)
+    as_json = log_as_asked(log_format, place)
     settings = settings_of(place)
+    detached = os.environ.pop(_DETACHED, None) is not None
+    if not detach:
+        loop.to_file(place.log, as_json=as_json)
+    if os.geteuid() == 0:
+        _log.info("%s", ROOT_WARNING)
     first = tuple(dict.fromkeys(start_url(url) for url in urls))
+    if metrics_listen is not None:
+        listen_address(metrics_listen)  # a wrong one is said at once
     if not settings.publications and not first:
         _log.warning("%s has no publication: nothing is crawled until it has one (kill -HUP reads it)", place.settings)
     for fault in channels.faults_of(place, settings):
         _log.warning("notifications cannot be sent: %s", fault)
     if detach:
-        _detach(place, [*first, *(["--once"] if once else [])])
+        listens = [] if metrics_listen is None else ["--metrics-listen", metrics_listen]
+        logs = [] if log_format is None else ["--log-format", log_format]
+        _detach(place, [*first, *(["--once"] if once else []), *listens, *logs])
         return
-    detached = os.environ.pop(_DETACHED, None) is not None
-    loop.to_file(place.log)
-    agent = loop.Service(place, loop.given(first, settings), once=once, ready=loop.only_to_file if detached else None)
+    agent = loop.Service(
+        place,
+        loop.given(first, settings),
+        once=once,
+        ready=loop.only_to_file if detached else None,
+        metrics_listen=metrics_listen,
+    )
     if code := agent.run():
         sys.exit(code)
 
@@ -142,13 +172,21 @@ def stop(archive: str | None, timeout: float) -> None:
 
 @click.command()
 @archive_option
+@click.option("--check", is_flag=True, help="Print only what is wrong, for monitoring; see above.")
 @format_option(*OBJECT)
-def status(archive: str | None, form: Form) -> None:
+def status(archive: str | None, check: bool, form: Form) -> None:
     """Show what runs, what comes next, and how jobs ended.
 
     It needs no agent. Where a publication needs a browser, it says whether one can show pages here, as whoever asks.
+
+    With --check it prints a line for each thing that is wrong, or `ok`. It exits with 2 if no agent runs, settings have
+    faults, a job failed, or a publication is overdue by its interval. It exits with 3 if only the newest crawl of a
+    publication is incomplete, or a job waits for an order; with 0 if all is well.
     """
     place = opened(archive)
+    if check:
+        _check(place, form)
+        return
     browser = _browser(place)
     summary = overview(place) | {
         "collection_faults": collection_files.faults_of(place),
@@ -161,6 +199,19 @@ def status(archive: str | None, form: Form) -> None:
         return
     for line in (*_lines(summary), *(f"  {line}" for line in browser_check.lines_of(browser))):
         click.echo(line)
+
+
+def _check(archive: Archive, form: Form) -> None:
+    found = agent_status.problems(overview(archive), now())
+    if form is Form.JSON:
+        print_object({"ok": not found, "problems": [dataclasses.asdict(problem) for problem in found]})
+    else:
+        for problem in found:
+            click.echo(f"{'FAULT  ' if problem.is_grave else 'warning'}  {problem.text}")
+        if not found:
+            click.echo("ok")
+    if found:
+        sys.exit(Exit.FAILED if found[0].is_grave else Exit.INCOMPLETE)
 
 
 def _browser(archive: Archive) -> BrowserCheck | None:

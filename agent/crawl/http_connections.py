@@ -339,9 +339,11 @@ class Connector:
     def _unchecked(self) -> ssl.SSLContext:
         return make_context(self._ca, checked=False)
 
-    def _open(
-        self, origin: HttpOrigin, bounds: FetchBounds, deadline: FetchDeadline, *, checked: bool
-    ) -> HttpConnection:
+    def open_plain(self, origin: HttpOrigin, bounds: FetchBounds, deadline: FetchDeadline) -> HttpConnection:
+        """Connect to an origin without TLS: to its proxy for http, through its proxy for https.
+
+        Raises FetchFailed, TimeoutError.
+        """
         proxy = self.proxy_for(origin)
         if bounds.public and is_private_host(origin.host):
             raise FetchFailed(PRIVATE_ADDRESS.status, PRIVATE_ADDRESS.reason)
@@ -349,11 +351,21 @@ class Connector:
         plain, address = self._connect(*target, deadline, public=bounds.public and proxy is None)
         connection = HttpConnection(plain, address, proxy is not None)
         try:
+            if origin.scheme == "https" and proxy is not None:
+                _tunnel(plain, origin, proxy, deadline)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _open(
+        self, origin: HttpOrigin, bounds: FetchBounds, deadline: FetchDeadline, *, checked: bool
+    ) -> HttpConnection:
+        connection = self.open_plain(origin, bounds, deadline)
+        try:
             if origin.scheme == "https":
-                if proxy is not None:
-                    _tunnel(plain, origin, proxy, deadline)
                 context = self._checked if checked else self._unchecked
-                connection.socket = _secure(plain, origin.host, context, deadline)
+                connection.socket = _secure(connection.socket, origin.host, context, deadline)
         except BaseException:
             connection.close()
             raise

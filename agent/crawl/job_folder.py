@@ -7,8 +7,9 @@ process can do so. `StateKeeper` updates item.json: at every change of state, an
 A folder's name is `<YYYYmmddTHHMMSS>-<publication>`. An import's name is `<time>-<publication>+<digest>`; if its files
 hold several crawls, each of these is a job with a number, `<time>-<publication>+<digest>.0001`, in the folder of the
 import. The name of a crawl beside the schedule is `<time>-<publication>+occasion`, that of a patch of a crawl
-`<time>-<publication>+patch`; `+` cannot occur in a publication's name. The folder of a step of a crawl,
-`step-<record>-<step>`, also lies in `jobs/`: it is no job of a publication.
+`<time>-<publication>+patch`, that of one page that a person saves `<time>-saved-<host>+page`; `+` cannot occur in a
+publication's name. The folder of a step of a crawl, `step-<record>-<step>`, also lies in `jobs/`: it is no job of a
+publication.
 
 The item, `item.json`, is one run of a publication, with its state and its progress.
 
@@ -45,7 +46,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from agent.crawl.frontier import BEGUN, CAPTURED, NO_STATES, Frontier, ImportIndex
 from agent.crawl.scope import TypeRules
-from webarcfs.archive.catalogue.record import PATCH
+from webarcfs.archive.catalogue.record import PAGE, PATCH
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
@@ -264,6 +265,16 @@ def is_patch(job: str) -> bool:
     return job.endswith(PATCH)
 
 
+def is_page(job: str) -> bool:
+    """Return whether a job, or the kind of a job, saves one page."""
+    return job.endswith(PAGE)
+
+
+def is_asked_for(job: str) -> bool:
+    """Return whether a job, or the kind of a job, is all that there is of what a person asked for at the desk."""
+    return is_patch(job) or is_page(job)
+
+
 def is_step(folder: str) -> bool:
     """Return whether a folder is that of a step, also while it is being removed."""
     return folder.lstrip(".").startswith(_STEP)
@@ -304,6 +315,19 @@ FILE = "definition.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SavedPage:
+    """The page that a job saves: its canonical URL, who asked for it and by which role, and what they say of it.
+
+    `role` is empty where the archive has no people.
+    """
+
+    url: str
+    by: str
+    role: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
     """What a job asks for again: URLs that the crawl of `job`, which `record` describes, did not get.
 
@@ -335,6 +359,7 @@ class Definition:
     occasion: str = ""
     only_adds: bool = False
     patch: Patch | None = None
+    page: SavedPage | None = None
 
 
 def save(folder: Path, definition: Definition) -> None:
@@ -356,6 +381,8 @@ def save(folder: Path, definition: Definition) -> None:
     }
     if (patch := (begun or definition).patch) is not None:
         content["patch"] = {name: value for name, value in dataclasses.asdict(patch).items() if name != "urls" or value}
+    if (page := (begun or definition).page) is not None:
+        content["page"] = dataclasses.asdict(page)
     files.write_json(folder / FILE, content)
 
 
@@ -400,6 +427,7 @@ def _definition(content: dict[str, Any], where: str) -> Definition:
             occasion=str(content.get("occasion", "")),
             only_adds=bool(content.get("only_adds", False)),
             patch=_patch(content.get("patch")),
+            page=_page(content.get("page")),
         )
     except (KeyError, TypeError, ValueError, WebarcError) as error:
         raise Damaged(f"{where} is no definition of a job: {error}; it is left alone") from None
@@ -410,6 +438,10 @@ def _patch(content: dict[str, Any] | None) -> Patch | None:
         return None
     named = {key: str(value) for key, value in content.items() if key != "urls"}
     return Patch(**named, urls=tuple(map(str, content.get("urls", ()))))
+
+
+def _page(content: dict[str, Any] | None) -> SavedPage | None:
+    return None if content is None else SavedPage(**{key: str(value) for key, value in content.items()})
 
 
 def _as_it_was(crawl: dict[str, Any]) -> dict[str, Any]:
@@ -498,9 +530,9 @@ class ImportedCut:
 class Job:
     """One run of one publication. `begun` is the start of the crawl (/Cr-4/).
 
-    A crawl of an import publishes one snapshot of a host at a time, `cut`. A `patch` is of a crawl that was published
-    before; `is_closed`: readers do not see that crawl now. `shown` returns what a browser showed of a document, by its
-    row in the frontier.
+    A crawl of an import publishes one snapshot of a host at a time, `cut`. `page` is the one that the job saves. A
+    `patch` is of a crawl that was published before; `is_closed`: readers do not see that crawl now. `shown` returns
+    what a browser showed of a document, by its row in the frontier.
     """
 
     archive: Archive
@@ -515,6 +547,7 @@ class Job:
     only_adds: bool = False
     cut: ImportedCut | None = None
     patch: Patch | None = None
+    page: SavedPage | None = None
     is_closed: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     progress: Progress = lambda *_: None

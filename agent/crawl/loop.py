@@ -27,6 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from enum import Enum, auto
 
 from agent.crawl import scope, server_locks, wget
@@ -37,13 +38,14 @@ from agent.crawl.disposition import OVER_SIZE, OVER_TIME, ArchivedPages, Capture
 from agent.crawl.frontier import NO_STATES, SHOWED_SECRETS, FrontierUrl, UrlOutcome
 from agent.crawl.job_folder import Hold, Job
 from agent.crawl.job_orders import OrderBook
-from agent.crawl.politeness import LONGEST_PAUSE, Permission, RobotsCache
+from agent.crawl.politeness import LONGEST_PAUSE, Permission, RobotsCache, failed
+from agent.crawl.public_proxy import PublicProxy
 from agent.crawl.resultreader import EndedBatch, ResultReader
-from agent.crawl.scope import is_private, is_private_host
+from agent.crawl.scope import PRIVATE_ADDRESS, is_private, is_private_host
 from agent.crawl.secrets import Secrets, blank_requests, kept_back
 from agent.crawl.server_locks import Slots
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
-from agent.crawl.wget import DRAINED, Limits
+from agent.crawl.wget import DRAINED, FetchResult, Limits
 from agent.crawl.wgetpool import Running, Wgets
 from webarcfs.archive.config.settings import AtDeadline, Certificates, RobotsFor
 from webarcfs.archive.system import clocks, locks
@@ -246,6 +248,8 @@ _LOOK = 0.002
 _LONGEST_STOP = 2.0
 
 _DENIED = frozenset({Permission.NO, Permission.UNAVAILABLE})
+#: How wget ends where its proxy has no connection for it.
+_UNCONNECTED = frozenset({Status.DNS, Status.CONNECT_FAILED, Status.CONNECTION_LOST, Status.TIMEOUT, Status.RUNTIME})
 
 _log = logging.getLogger(__name__)
 
@@ -264,6 +268,8 @@ def capture(job: Job, archived: ArchivedPages, book: OrderBook) -> Captured:
         try:
             work.end()
         finally:
+            if work.public_proxy is not None:
+                work.public_proxy.close()
             work.reader.close()
             work.log.close()
             work.intake.close()
@@ -294,13 +300,17 @@ class _Capture:
             )
             for line in kept_back(job.publication):
                 _log.warning("%s", line)
-        self.wgets = Wgets(job.folder, job.settings, job.types, self.jars, self.secrets)
         self.lookups: Lookups | None = None  # None: the crawl may request from any address
         proxied = scope.is_proxied(job.settings.wget_args, os.environ, job.settings.proxy)
+        has_own_proxy = scope.is_proxied(job.settings.wget_args, {})  # wget prefers that one to any other
+        is_guarded = job.publication.is_saved and not job.settings.private_addresses and not has_own_proxy
+        self.public_proxy = PublicProxy(job.settings) if is_guarded else None
+        proxy = "" if self.public_proxy is None else self.public_proxy.url
+        self.wgets = Wgets(job.folder, job.settings, job.types, self.jars, self.secrets, proxy=proxy)
         if not job.settings.private_addresses:
             self.lookups = Lookups(names=not proxied)
         # A start URL at a private address opens the hosts of the job, not those that only have resources of its pages.
-        self.is_inside = scope.may_be_private(job.settings, job.publication.named_urls)
+        self.is_inside = scope.may_be_private(job.publication)
         # A feed opens its own host alone.
         is_narrow = bool(job.publication.watch) and not job.settings.private_addresses
         public = not self.is_inside or is_narrow
@@ -311,7 +321,7 @@ class _Capture:
                 job.settings.keep_errors,
                 public,
                 self.is_conditional,
-                proxied,
+                proxied or is_guarded,
                 job.settings.max_sitemap_urls,
                 opened,
             )
@@ -319,7 +329,8 @@ class _Capture:
         # What the archive allows over all jobs, no job raises.
         most = job.instances or self.settings.max_instances
         self.most = min(most, self.settings.max_instances)
-        self.slots = Slots(job.archive.root / "lock", most)
+        # Saved pages have slots of their own: no crawl waits for them, and they wait for none.
+        self.slots = Slots(job.archive.root / "lock", most, *(["page"] if job.publication.is_saved else []))
         self.wants_place = False
         self.turns = Turns(job, book, self.most, self.intake.drop)
         self.log = LiveLog(job.folder, job.frontier)
@@ -407,7 +418,8 @@ class _Capture:
         """Apply the results of a batch to the frontier, in one transaction."""
         rows = self.frontier.fetching(batch.number)
         with self.frontier.changes(), closing(self.reader.answers(batch, rows)) as answers:
-            self.turns.got_back(batch.domain, self.intake.take_in(batch.domain, answers))
+            explained = map(self._explained, answers)
+            self.turns.got_back(batch.domain, self.intake.take_in(batch.domain, explained))
             self.frontier.batch_read(batch.number)
         self.jars.forget(batch.number)
         self.log.batch(batch.number)
@@ -417,6 +429,16 @@ class _Capture:
             self.tell_again = self.count_again = 0.0  # show the first results at once
         self.done += self.unread.pop(batch.number, 0)
         self._tell()
+
+    def _explained(self, answer: FetchResult) -> FetchResult:
+        """Return a result with why the server was not connected to: wget knows only that its proxy did not."""
+        settled, proxy = answer.settled, self.public_proxy
+        if proxy is None or settled.status not in _UNCONNECTED or (fault := proxy.fault_of(answer.row.asked)) is None:
+            return answer
+        if fault == (PRIVATE_ADDRESS.status, PRIVATE_ADDRESS.reason):  # another try would reach none that is public
+            settled = UrlOutcome(id=answer.row.id, state=UrlState.FAILED, status=fault[0], note=fault[1])
+            return replace(answer, settled=settled)
+        return replace(answer, settled=failed(answer.row, *fault, clocks.steady()))
 
     def read_unread(self) -> None:
         """Give the batches of a killed run to the reader: their responses are in WARCs, and are not fetched again.

@@ -88,9 +88,11 @@ def is_private_domain(domain: str) -> bool | None:
     return is_private_host(host_of(domain))
 
 
-def may_be_private(settings: CrawlSettings, urls: Iterable[str]) -> bool:
+def may_be_private(publication: Publication) -> bool:
     """Return whether a crawl may request from private addresses: by its settings, or since a start URL is at one."""
-    return settings.private_addresses or any(is_private_domain(domain_of(url)) for url in urls)
+    if publication.crawl.private_addresses or publication.is_saved:
+        return publication.crawl.private_addresses
+    return any(is_private_domain(domain_of(url)) for url in publication.named_urls)
 
 
 def is_proxied(wget_args: Iterable[str], environment: Mapping[str, str], proxy: str = "") -> bool:
@@ -403,7 +405,7 @@ def scope_of(
         depth=publication.crawl.depth,
         resources=publication.crawl.resources,
         traps=traps or Bounds(publication.crawl),
-        private_addresses=may_be_private(publication.crawl, publication.named_urls),
+        private_addresses=may_be_private(publication),
         private_hosts=named if publication.watch else None,
         private_resources=publication.crawl.private_addresses,
         paths=publication.crawl.paths,

@@ -165,14 +165,15 @@ def referrer_of(page: str, url: str) -> str:
     return f"{scheme}://{rest.partition('/')[0]}/"
 
 
-def environment(proxy: str = "") -> dict[str, str]:
+def environment(proxy: str = "", *, alone: bool = False) -> dict[str, str]:
     """Return wget's environment: messages in English, times of the log in the archive's time zone.
 
-    `proxy` takes the place of the proxies of the environment; `no_proxy` stays. wget writes its arguments into the
-    WARC, so it learns of no proxy there. TMPDIR is removed: wget would prefer it to the job's folder for the current
-    document, and `bytes_so_far` would not find the file.
+    `proxy` takes the place of the proxies of the environment; `no_proxy` stays, unless `proxy` is the only way. wget
+    writes its arguments into the WARC, so it learns of no proxy there. TMPDIR is removed: wget would prefer it to the
+    job's folder for the current document, and `bytes_so_far` would not find the file.
     """
-    kept = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+    left_out = {"TMPDIR", "no_proxy"} if alone else {"TMPDIR"}
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
     proxies = {"http_proxy": proxy, "https_proxy": proxy} if proxy else {}
     return {**kept, **proxies, "LC_ALL": "C", "TZ": "UTC-1"}
 

@@ -235,8 +235,21 @@ class Wgets:
     """A job's running wgets, at most one per server. `folder` is the job's folder."""
 
     def __init__(
-        self, folder: Path, settings: CrawlSettings, types: TypeRules, jars: CookieJars, secrets: Secrets
+        self,
+        folder: Path,
+        settings: CrawlSettings,
+        types: TypeRules,
+        jars: CookieJars,
+        secrets: Secrets,
+        *,
+        proxy: str = "",
     ) -> None:
+        """`proxy` is the URL of one that all of them must use; it binds to `bind` for them."""
+        if proxy:
+            # Last, since wget obeys the last of several: nothing that was set before leads past the proxy.
+            wget_args = (*settings.wget_args, "--proxy=on", "--execute=no_proxy=")
+            settings = replace(settings, proxy=proxy, bind="", wget_args=wget_args)
+        self._must_use_proxy = bool(proxy)
         self._folder = folder
         self._types = types if types.are_own or types.profile else None
         self._settings = settings
@@ -311,7 +324,7 @@ class Wgets:
                     checked=checked or self._secrets.knows(domain),
                     config=config,
                 ),
-                env=wget.environment(self._settings.proxy),
+                env=wget.environment(self._settings.proxy, alone=self._must_use_proxy),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,

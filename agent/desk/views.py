@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """A field of a form. `kind`: text, area, number, tick, choice, `several` for boxes to tick, or `told` for a value
-    that is only shown.
+    """A field of a form. `kind`: text, address, area, number, tick, choice, `several` for boxes to tick, or `told`
+    for a value that is only shown.
 
     `label` and `help` are in the reader's language. `fault` says what is wrong with what was typed; `now` is what the
     archive has meanwhile, where somebody else was faster. `remark` is what a trial found that matters here.

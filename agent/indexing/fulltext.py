@@ -54,6 +54,18 @@ def is_behind(archive: Archive) -> bool:
         return True
 
 
+def count_behind(archive: Archive) -> int:
+    """Return how many snapshots were published since the index was last brought in step; 0 if it is in step."""
+    if not is_behind(archive):
+        return 0
+    known = max(0, _state(archive)[-1])
+    try:
+        indexed = int(json.loads((archive.search / _STATE).read_text())[-1])
+    except (FileNotFoundError, ValueError, TypeError, LookupError):
+        return known
+    return max(1, known - max(0, indexed))  # after a patch, or a repair, there are as many as before
+
+
 def bring_in_step(
     archive: Archive,
     stop: Callable[[], bool] = lambda: False,

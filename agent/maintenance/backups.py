@@ -31,6 +31,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import LAYOUT, MISSING, RESTORING, Archive, layout_of
 from webarcfs.archive.git.repository import Repository, connected, differing, fetch, rotten, tidy
 from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
-from webarcfs.archive.model.metadata import compact_time, format_time, now
+from webarcfs.archive.model.metadata import compact_time, format_time, now, parse_time
 from webarcfs.archive.repair import mending
 from webarcfs.archive.repair.mending import mend_plain
 from webarcfs.archive.system import files, locks
@@ -58,6 +59,16 @@ MARK = directory.BACKUP
 def is_backup(folder: Path) -> bool:
     """Return whether a folder is a backup and not an archive."""
     return (folder / MARK).is_file() and not (folder / "format").exists()
+
+
+def finished_at(folder: Path) -> datetime | None:
+    """Return when the last whole backup to a folder was finished; None for none. One may be running."""
+    try:
+        mark = files.read_json(folder / MARK) or {}
+        finished = mark["finished"] or mark.get("last")
+        return parse_time(str(finished)) if finished else None
+    except (OSError, Damaged, KeyError, TypeError):
+        return None
 
 
 def id_of(archive: Archive) -> str:
@@ -102,6 +113,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         mark = files.read_json(path) or {}
         read = {"id": str(mark["id"]), "layout": int(mark["layout"]), "finished": mark["finished"]}
+        read["last"] = mark.get("last")
     except (Damaged, ValueError, KeyError, TypeError):
         raise UsageError(f"{path} cannot be understood; is it a backup of webarcfs?") from None
     if read["layout"] > LAYOUT:
@@ -151,6 +163,7 @@ def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None,
         if mark is not None and mark["id"] != own:
             raise UsageError(f"{target} is the backup of another archive ({mark['id']}, this one is {own})")
         new_mark = {"id": own, "layout": layout_of(archive.root), "begun": format_time(now()), "finished": None}
+        new_mark["last"] = (mark["finished"] or mark["last"]) if mark else None
         files.write_json(target / MARK, new_mark)
         settled = settle_first(archive)
         kept = mirror(archive.root / _JOURNAL, target / _JOURNAL, other)

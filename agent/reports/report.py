@@ -506,6 +506,7 @@ def summary(  # noqa: PLR0917 # what a report is made of
         "job": job.name,
         "publication": job.publication.name,
         **({} if job.patch is None else {"patches": job.patch.job}),
+        **({} if job.page is None else {"page": job.page.url}),
         **({"only_adds": True} if job.only_adds and job.patch is None else {}),
         "commit_tags": [part["commit_tag"] for part in parts],
         "complete": complete,

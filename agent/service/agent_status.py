@@ -25,9 +25,10 @@ from webarcfs.archive.catalogue.record import is_beside_schedule, is_import
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Busy, Damaged, SettingsError
-from webarcfs.archive.model.metadata import format_time, now
+from webarcfs.archive.model.metadata import format_time, now, parse_time
 from webarcfs.archive.system import files, locks
 from webarcfs.archive.system.processes import Process
 
@@ -125,6 +126,36 @@ def overview(archive: Archive) -> dict[str, Any]:
         "jobs": [_job(job) for job in past.open],
         "refused": list(past.refused),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class StatusFault:
+    """What is not as it should be, for people; a grave one means that something is not archived."""
+
+    text: str
+    is_grave: bool = True
+
+
+def problems(summary: dict[str, Any], at: datetime) -> list[StatusFault]:
+    """Return what is wrong by the content of `status --json`, the gravest first. Pure."""
+    found = [StatusFault(f"webarc.toml: {fault}") for fault in summary["settings_faults"]]
+    crawled = [publication for publication in summary["publications"] if publication["next"] is not None]
+    if summary["agent"] is None and crawled:
+        found.append(StatusFault("no agent runs"))
+    found += [StatusFault(line) for line in summary["refused"]]
+    for job in summary["jobs"]:
+        if job["state"] == Phase.FAILED:
+            found.append(StatusFault(f"{job['job']}: failed: {job['reason']}"))
+        elif job["held"]:
+            found.append(StatusFault(f"{job['job']}: waits for an order: {job['held']}", is_grave=False))
+    for publication in crawled:
+        name, last = publication["name"], publication["last"]
+        latest = Interval.parse(publication["interval"]).after(parse_time(publication["next"]))
+        if latest < at and not publication["jobs"]:
+            found.append(StatusFault(f"{name}: due since {publication['next']}, longer than its interval"))
+        if last is not None and last["complete"] is False:
+            found.append(StatusFault(f"{name}: its newest crawl {last['job']} is incomplete", is_grave=False))
+    return sorted(found, key=lambda problem: not problem.is_grave)
 
 
 def disagreeing(settings: Settings) -> list[str]:

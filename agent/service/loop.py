@@ -44,7 +44,8 @@ from agent.crawl.job_folder import (
     JobState,
     Phase,
     command_line_name,
-    is_patch,
+    is_asked_for,
+    is_page,
     kind_of,
     publication_of,
     step_of,
@@ -54,6 +55,8 @@ from agent.jobs import crawljob
 from agent.maintenance import maintenance
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import Agent
+from agent.service.metrics import ArchiveMetrics, KnownSettings, known_settings
+from agent.service.metrics_listener import MetricsListener
 from agent.service.scheduler import History, Past
 from agent.service.worker import End
 from webarcfs.archive.additions.commit_additions import replay
@@ -62,12 +65,14 @@ from webarcfs.archive.catalogue.workflow import WorkflowStep
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
-from webarcfs.archive.model.errors import Busy, Damaged, Exit, SettingsError
+from webarcfs.archive.model.errors import Busy, Damaged, Exit, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system import processes
 from webarcfs.archive.system.cache import identity
+from webarcfs.archive.system.json_log import JsonFormatter, log_json
 from webarcfs.archive.system.processes import Signals
 from webarcfs.archive.system.rotating_log import RotatingLog
+from webarcfs.web.listeners import address as listen_address
 
 # == child processes ==================================================================================================
 
@@ -146,9 +151,9 @@ def _take_lines(name: str, stream: IO[bytes], last_lines: list[str]) -> None:
             word, _, rest = line.partition(" ")
             last_lines[:] = [rest if word in _LEVELS else line]
             if word in _LEVELS:
-                _log.log(_LEVELS[word], "%s: %s", name, rest)
+                _log.log(_LEVELS[word], "%s: %s", name, rest, extra={"job": name})
             else:
-                _log.error("%s: %s", name, line)  # a traceback, or a message of another program
+                _log.error("%s: %s", name, line, extra={"job": name})  # a traceback, or a message of another program
 
 
 # == step runner ======================================================================================================
@@ -241,6 +246,8 @@ def _step(name: str) -> str:
 #: Jobs at once for each wget that may run: a job that waits for a slot or is in the pipeline needs no wget. Bounded,
 #: since each job is a process of some 50 MB.
 JOBS_PER_INSTANCE = 4
+#: Jobs at once that save single pages, beside those: neither waits for the other.
+PAGES_AT_ONCE = 2
 #: Seconds until the next try of a job that was left.
 _LEFT_SECONDS = 0.5
 #: Seconds that `start --once` waits for a left job whose publication is locked and whose item names no process: the
@@ -278,13 +285,24 @@ class Dispatch:
         self._left -= {state.job for state in self.history.open if state.runs and not state.by_agent}
         room = self.settings.crawl.max_instances * JOBS_PER_INSTANCE
         for job in self.resume:
-            if len(self.children) >= room:
-                break
-            self._try_to_go_on(job)
+            if is_page(job):
+                if self._has_room_for(job):
+                    self._try_to_go_on(job)
+            elif self._running_crawls < room:
+                self._try_to_go_on(job)
         for due in self.due(now()):
-            if len(self.children) >= room:
+            if self._running_crawls >= room:
                 break
             self._try_to_begin(due.publication)
+
+    @property
+    def _running_crawls(self) -> int:
+        return sum(not is_page(job) for job in self.children)
+
+    def _has_room_for(self, page: str) -> bool:
+        """Return whether the job of a page may begin now: two pages of a host are saved one after the other."""
+        running = [publication_of(job) for job in self.children if is_page(job)]
+        return len(running) < PAGES_AT_ONCE and publication_of(page) not in running
 
     @property
     def resume(self) -> list[str]:
@@ -295,7 +313,9 @@ class Dispatch:
 
     def _is_to_resume(self, state: JobState, at: datetime) -> bool:
         """Return whether a job without a process needs one; one that is held does once it has an order."""
-        is_asked = is_patch(state.job) and not state.attempted  # by the desk
+        is_asked = is_asked_for(state.job) and not state.attempted
+        if is_page(state.job):  # also one that a command began and left: a person waits for it
+            is_asked = state.state is not Phase.FAILED
         if not state.held and (state.job in self._left or is_asked or job_folder.is_due(state, at)):
             return True
         if is_import(state.job) or job_orders.last(self._archive.jobs / state.job) <= state.orders:
@@ -426,7 +446,7 @@ class Dispatch:
         item = scheduler.item_of(folder, publication_of(job))
         if item.state is Phase.FAILED:  # a failure that its process writes from now on is new
             job_folder.save_item(folder, _waiting(item))
-        if publication is not None:
+        if publication is not None and not is_page(job):
             job_folder.save(folder, self._definition(publication))
         elif job_folder.load(folder) is None:
             _log.warning("%s has no definition; the crawl that made it resumes it", folder)
@@ -494,7 +514,7 @@ class Dispatch:
         self._not_before[kind_of(job)] = time.monotonic() + _ELSEWHERE_SECONDS
         if not folder.is_dir():
             return
-        if job_folder.has_begun(folder) or is_patch(job):
+        if job_folder.has_begun(folder) or is_asked_for(job):
             self._left.add(job)
             self._not_before[job] = time.monotonic() + _LEFT_SECONDS
         else:
@@ -522,11 +542,14 @@ class JournalFormatter(logging.Formatter):
         return "\n".join(f"<{priority}>{line}" for line in super().format(record).splitlines())
 
 
-def to_file(folder: Path) -> None:
+def to_file(folder: Path, *, as_json: bool = False) -> None:
     """Also log to agent.log in `folder`; if stderr is the journal, format its lines for it."""
     root = logging.getLogger()
     handler = RotatingLog(folder / "agent.log")
-    if processes.journal():
+    if as_json:
+        log_json(_PRIORITIES if processes.journal() else None)
+        handler.setFormatter(JsonFormatter())
+    elif processes.journal():
         for root_handler in root.handlers:
             root_handler.setFormatter(JournalFormatter("%(message)s"))
     root.addHandler(handler)
@@ -549,6 +572,8 @@ _LONGEST_SLEEP = 1.0
 _AFTER_TROUBLE = 5.0
 #: Seconds between two looks whether the full-text index is behind, and of pause after its indexer failed.
 _SECONDS_BETWEEN_INDEXING, _AFTER_INDEXER = 5, 60
+#: Seconds after which a turn of the loop hangs, for those who ask whether the agent is well.
+_SECONDS_OF_A_TURN = 120.0
 #: Seconds between two looks whether people have to be told of something; one follows the end of each job and step.
 _SECONDS_BETWEEN_WATCHES = 60
 #: Seconds that jobs have to store their results; then they are killed, which loses only time.
@@ -558,7 +583,8 @@ DRAIN_SECONDS = 90.0
 class Service:
     """The agent of one archive. `given` are publications in addition to those of webarc.toml.
 
-    With `once` it ends when none is due. `ready` is called when the agent is ready.
+    With `once` it ends when none is due. `ready` is called when the agent is ready. `metrics_listen` replaces the
+    address of `[metrics]`.
     """
 
     def __init__(
@@ -568,8 +594,10 @@ class Service:
         *,
         once: bool = False,
         ready: Callable[[], None] | None = None,
+        metrics_listen: str | None = None,
     ) -> None:
         self.archive = archive
+        self._metrics_listen = metrics_listen
         self.given = tuple(given)
         self.once = once
         self.ready = ready
@@ -582,6 +610,10 @@ class Service:
         self.agent: Agent | None = None
         self._settings_read: tuple[object, ...] = ()
         self._no_index_before = 0.0  # a monotonic time: after a failure, the indexer waits
+        self._metrics: MetricsListener | None = None
+        self._metrics_address = ""
+        self.faults = 0
+        self._last_turn = time.monotonic()
         self._ends_told = 0  # of jobs and steps, when the notifier was started last
         self._notifier_failed = False
 
@@ -601,6 +633,8 @@ class Service:
             self.chores.every(_SECONDS_BETWEEN_WATCHES).seconds.do(self.notify)
             processes.notify("READY=1", f"STATUS={self._state()}")
             _log.info("agent of %s runs as process %d: %s", self.archive.root, os.getpid(), self._state())
+            self._serve_metrics()
+            self.chores.every(1).minutes.do(self._serve_metrics)  # the address may have been in use
             if self.ready is not None:
                 self.ready()
             while not signals.stop:
@@ -612,6 +646,7 @@ class Service:
                     break
                 signals.wait(self.dispatch.seconds_to_next(min(_LONGEST_SLEEP, processes.watchdog_seconds() or 1.0)))
             self._drain(signals)
+            self._stop_metrics()
             if not self.once:
                 return Exit.DONE
             return Exit.FAILED if self.steps.failed else _exit(self.dispatch.ended)
@@ -630,6 +665,7 @@ class Service:
             for fault in faults:
                 _log.error("%s: %s; the settings from before stay in force", self.archive.settings, fault)
         self._tell_faults(faults)
+        self._serve_metrics()
         processes.notify("READY=1", f"STATUS={self._state()}")
 
     def maintain(self) -> None:
@@ -675,6 +711,7 @@ class Service:
 
     def _turn(self) -> bool:
         """Run a turn; return False if it failed. Errors are logged, the agent continues (a full disk may be freed)."""
+        self._last_turn = time.monotonic()
         if processes.watchdog_seconds() is not None:
             processes.notify("WATCHDOG=1")
         try:
@@ -764,7 +801,35 @@ class Service:
         self.dispatch.publications = (*self.given, *listed, *kept)
         return tuple(fault for faults in apart.values() for fault in faults)
 
+    def _serve_metrics(self) -> None:
+        """Answer monitoring systems where the settings say so. What fails is tried again, and crawls go on."""
+        wanted = self.dispatch.settings.metrics.listen if self._metrics_listen is None else self._metrics_listen
+        if wanted == self._metrics_address and (self._metrics is not None or not wanted):
+            return
+        self._stop_metrics()
+        if not wanted:
+            return
+        figures = ArchiveMetrics(self.archive, _SettingsOfAgent(self))
+        try:
+            self._metrics = MetricsListener(listen_address(wanted), figures.page, self._is_well)
+        except (WebarcError, OSError) as error:
+            _log.error("no metrics: %s; it is tried again each minute", error)
+            return
+        self._metrics_address = wanted
+        self._metrics.start()
+        _log.info("metrics are at %s/metrics", self._metrics.address.origin or self._metrics.address)
+
+    def _stop_metrics(self) -> None:
+        if self._metrics is not None:
+            self._metrics.close()
+        self._metrics, self._metrics_address = None, ""
+
+    def _is_well(self) -> bool:
+        """Return whether its loop turns, and its archive is there. Asked by another thread."""
+        return self.archive.is_there and time.monotonic() - self._last_turn < _SECONDS_OF_A_TURN
+
     def _tell_faults(self, faults: tuple[str, ...]) -> None:
+        self.faults = len(faults)
         if self.agent is not None and self.agent.faults != faults:
             self.agent = dataclasses.replace(self.agent, faults=faults)
             agent_status.tell(self.archive, self.agent)
@@ -790,6 +855,22 @@ class Service:
 
     def _tell_state(self) -> None:
         processes.notify(f"STATUS={self._state()}")
+
+
+class _SettingsOfAgent:
+    """The settings that an agent's metrics are about: those that hold in it."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._known: tuple[tuple[Settings, Sequence[Publication], int], KnownSettings] | None = None
+
+    def __call__(self) -> KnownSettings:
+        """Return them, the same object until they are others. Called by the thread of the listener."""
+        dispatch, faults = self._service.dispatch, self._service.faults
+        state = (dispatch.settings, dispatch.publications, faults)
+        if self._known is None or any(old is not new for old, new in zip(self._known[0], state, strict=True)):
+            self._known = state, known_settings(state[0], faults, state[1])
+        return self._known[1]
 
 
 def _exit(ended: set[End]) -> Exit:

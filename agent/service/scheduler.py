@@ -131,6 +131,17 @@ class _Reported:
     last: dict[str, str]
 
 
+def split_name(name: str) -> tuple[str, str] | None:
+    """Return the time and the publication of a job's name; None for another name."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else (match[1], match[2])
+
+
+def latest_name() -> str:
+    """Return what names of jobs sort before, unless a wrong clock named them with a future time."""
+    return f"{compact_time(now() + AHEAD)}~"
+
+
 def _reported(archive: Archive) -> _Reported:
     last = _last_reports(archive)
     return _Reported(

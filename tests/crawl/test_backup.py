@@ -141,7 +141,7 @@ def test_a_folder_that_is_none_of_ours(filled: Archive, tmp_path: Path) -> None:
     backup(other, tmp_path / "backup")
     with pytest.raises(UsageError, match="another archive"):
         backup(filled, tmp_path / "backup")
-    with pytest.raises(UsageError, match="not an empty folder"):
+    with pytest.raises(UsageError, match="is an archive already"):
         restore(tmp_path / "backup", filled.root)
     assert sorted(path.name for path in full.iterdir()) == ["thesis.txt"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Iterator
@@ -9,14 +10,15 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator
 
 from agent.crawl import crawl_log, job_folder, job_orders
-from agent.crawl.job_folder import JobState, Phase
-from agent.operations import records
+from agent.crawl.job_folder import JobState, Phase, SavedPage
+from agent.operations import records, saving
 from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id, when
 from tests.support import desks
 from tests.support.browsers import chromium, needs_chromium
@@ -28,9 +30,13 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Settings
 
 pytestmark = [pytest.mark.store, needs_chromium()]
 JOB = "20261010T030000-p"
+#: Pages that were saved, by status and notes in their logs: one came, one did not, and one is still to be saved.
+SAVED = {"came": "200 9 {url} - - text/html #002 20261010020000000 - - seed3:200,added",
+         "failed": "-1 - {url} - - - #002 20261010020000000 - - seed3:-11,dns", "waits": ""}  # fmt: skip
 #: The snapshot that did not get all, the newest.
 INCOMPLETE = 2 * len(STATES)
 
@@ -39,6 +45,8 @@ INCOMPLETE = 2 * len(STATES)
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A desk with snapshots, a publication of its own file, and a job that fetches."""
     archive = make_archive(tmp_path_factory.mktemp("busy") / "archive", (*STATES, *STATES, RecordState.COUNTED))
+    for name, saved in SAVED.items():
+        make_saved(archive, name, saved)
     folder = archive.settings.with_name("publications.d")
     folder.mkdir()
     (folder / "q.toml").write_text('[[publication]]\nname = "q"\nurls = ["http://www.example.test/"]\n')
@@ -63,6 +71,18 @@ def make_report(archive: Archive, job: str) -> None:
     crawl_log.write(folder, (f"- -9998 - {url} L http://{DOMAIN}/ {tail}" for url in urls))
     missing = {"rows": [[DOMAIN, "robots", 2]], "unwanted": {"robots": 2}, "words": {"status 404": 1}}
     (folder / "summary.json").write_text(json.dumps({"job": job, "missing": missing}))
+
+
+def make_saved(archive: Archive, name: str, line: str) -> None:
+    """Make the report of a saved page, with its line of crawl.log; without one, the page waits to be saved."""
+    page = SavedPage(url=f"http://www.example.test/{name}?a=<b>&c={'d' * 300}", by="Carl")
+    job = saving.ask(archive, saving.define(Settings(), page)).job
+    if not line:
+        return
+    (archive.jobs / job).rename(archive.reports / job)
+    (archive.reports / job / "summary.json").write_text(json.dumps({"page": page.url, "hosts": []}))
+    with gzip.open(archive.reports / job / crawl_log.COMPRESSED, "wt") as file:
+        file.write(f"2026-10-10T02:00:00.000Z {line.format(url=page.url)}\n")
 
 
 def make_counted(archive: Archive, at: int) -> None:
@@ -285,6 +305,9 @@ def pages(busy: World) -> list[str]:
         "/snapshots/edit?ticked=1,2", "/nothing", f"/report/{busy.ids[7]}", f"/report/{busy.ids[7]}/urls?word=robots",
         "/missing", "/missing?url=no+address", f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fprivate",
         f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fnever",
+        "/save?url=http://www.example.test/%3Ca%3E",
+        *(f"/save/{quote(path.name)}" for folder in (busy.archive.jobs, busy.archive.reports)
+          for path in sorted(folder.glob("*+page"))),
     ]  # fmt: skip
 
 
@@ -326,13 +349,40 @@ def test_the_keyboard_reaches_all_that_a_page_offers(busy: World, hand: Hand) ->
         ".filter(each => !each.closest('details:not([open])') || each.tagName === 'SUMMARY')"
         ".filter(each => !each.closest('footer'))"
     )
-    for path in ("/", "/snapshots", f"/snapshot/{busy.ids[8]}", "/running", "/publications/q", "/access", "/options"):
+    for path in (
+        "/",
+        "/snapshots",
+        f"/snapshot/{busy.ids[8]}",
+        "/running",
+        "/save",
+        "/publications/q",
+        "/access",
+        "/options",
+    ):
         hand.tab.goto(hand.origin + path)
         for _ in range(hand.tab.evaluate(f"{seen_of}.length") + 15):
             hand.tab.keyboard.press("Tab")
             hand.tab.evaluate("document.activeElement.dataset.seen = '1'")
         missed = hand.tab.evaluate(f"{seen_of}.filter(each => !each.dataset.seen).map(each => each.outerHTML)")
         assert missed == [], path
+
+
+def test_the_page_that_is_saved_is_followed_until_it_has_ended(busy: World, hand: Hand) -> None:
+    """A reload shows the same without scripts."""
+    asked = saving.ask(busy.archive, saving.define(Settings(), SavedPage(url="http://live.test/", by="Carl")))
+    folder, state = busy.archive.jobs / asked.job, replace(job(1), job=asked.job, publication="saved-live.test")
+    job_folder.save_item(folder, state)
+    hand.tab.goto(f"{hand.origin}/save/{quote(asked.job)}")
+    figure = hand.tab.locator("main [data-figure=documents]")
+    assert figure.inner_text() == "1"
+    job_folder.save_item(folder, replace(state, documents=7))
+    figure.filter(has_text="7").wait_for()
+    assert hand.tab.locator("[data-ends]").is_hidden()
+    folder.rename(busy.archive.reports / asked.job)
+    (busy.archive.reports / asked.job / "summary.json").write_text(json.dumps({"page": "http://live.test/"}))
+    hand.tab.locator("[data-ends]").wait_for(state="visible")
+    hand.tab.click("[data-ends] a")
+    assert "could not be saved" in hand.words
 
 
 def test_figures_change_in_their_places_while_a_page_is_open(busy: World, hand: Hand) -> None:

@@ -310,3 +310,24 @@ def test_behind_nginx_the_desk_works_and_believes_no_client(archive: Archive, tm
 def _is_up(port: int) -> bool:
     with socket.socket() as own:
         return own.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_the_desk_says_without_a_login_whether_it_can_answer(archive: Archive) -> None:
+    """`ok` or `not ok`, and nothing about the archive or who works at it."""
+    desk = start_command("desk", "--archive", archive.root, "--listen", "127.0.0.1:0", "--access-log", "off")
+    try:
+        assert desk.stdout is not None
+        client = Client(int(desk.stdout.readline().strip().rpartition(":")[2]))
+        answer = client.ask("GET", "/healthz")
+        assert (answer.status, answer.body, client.cookies) == (200, b"ok\n", {})
+        assert client.ask("HEAD", "/healthz").status == 200
+        assert client.ask("GET", "/healthz", headers={"Host": "evil.example"}).status == 421
+        assert client.ask("GET", "/healthz/").status != 200
+        kept = archive.people.read_text()
+        archive.people.write_text("broken = [")
+        until(lambda: client.ask("GET", "/healthz").status == 503, "nobody can log in")
+        assert client.ask("GET", "/healthz").body == b"not ok\n"
+        archive.people.write_text(kept)
+        until(lambda: client.ask("GET", "/healthz").status == 200, "it is well again")
+    finally:
+        end(desk)

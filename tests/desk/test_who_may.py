@@ -45,7 +45,7 @@ LOOKS = {
     "today", "snapshots as a table", "snapshots", "log", "picture", "preview", "attachment", "snapshot as a file",
     "snapshot", "previewed page", "compare", "compare with any", "running", "publications", "publication", "registers",
     "report", "URLs of a report", "URLs of a report as a table", "missing page",
-    "access", "options", "password", "feed", "address of the feed",
+    "access", "options", "password", "feed", "address of the feed", "saved page",
 }  # fmt: skip
 #: Forms of a role; a curator has them all but those about people.
 _OF_REVIEW = {"reject", "reopen", "look"}
@@ -57,7 +57,7 @@ _OF_SETTINGS = {
 }  # fmt: skip
 _OF_SNAPSHOTS = {
     "new snapshot", "cancel", "order", "measure", "release", "release the ticked", "withdraw", "discard", "restore",
-    "withhold", "lift", "patch",
+    "withhold", "lift", "patch", "save a page",
 }  # fmt: skip
 MAY = {
     Role.ARCHIVIST: _OF_REVIEW | _OF_TEXTS | _OF_SNAPSHOTS,

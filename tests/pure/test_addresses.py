@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.crawl.scope import host_of, is_private, is_private_host, is_proxied, may_be_private
-from webarcfs.archive.config.settings import CrawlSettings
+from webarcfs.archive.config.settings import CrawlSettings, Publication
 
 pytestmark = pytest.mark.pure
 
@@ -72,13 +72,22 @@ def test_the_host_of_a_domain(domain: str, host: str) -> None:
     assert host_of(domain) == host
 
 
+def _may(*urls: str, name: str = "news", **crawl: bool) -> bool:
+    return may_be_private(Publication(name=name, urls=urls, crawl=CrawlSettings(**crawl)))  # type: ignore[arg-type]
+
+
 def test_a_start_url_on_a_private_address_lets_the_crawl_ask_them() -> None:
-    off, on = CrawlSettings(), CrawlSettings(private_addresses=True)
-    assert not may_be_private(off, ["http://e.org/", "http://intranet/"])
-    assert may_be_private(off, ["http://e.org/", "http://127.0.0.1:8080/"])
-    assert may_be_private(off, ["http://localhost/"]) and may_be_private(off, ["http://[::1]/"])
-    assert may_be_private(on, ["http://e.org/"])
-    assert not may_be_private(off, [])
+    assert not _may("http://e.org/", "http://intranet/")
+    assert _may("http://e.org/", "http://127.0.0.1:8080/")
+    assert _may("http://localhost/") and _may("http://[::1]/")
+    assert _may("http://e.org/", private_addresses=True)
+    assert not _may()
+
+
+def test_the_url_of_a_saved_page_permits_no_private_address_by_itself() -> None:
+    for url in ("http://127.0.0.1:8080/", "http://localhost/", "http://[::1]/", "http://169.254.169.254/"):
+        assert not _may(url, name="saved-e.org")
+        assert _may(url, name="saved-e.org", private_addresses=True)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ ONLY = {
     "bagit": {"webarcfs.export.bagit"},
     "zstandard": {"webarcfs.warc.bytestream", "webarcfs.warc.decoding"},
     "tomlkit": {"webarcfs.archive.config.settings_files"},
-    "h11": {"agent.crawl.http_fetcher"},
+    "h11": {"agent.crawl.http_fetcher", "agent.service.metrics_listener"},
     "protego": {"agent.crawl.politeness"},
     "publicsuffixlist": {"webarcfs.archive.model.sites"},
     "magic": {"webarcfs.content.mimetype"},

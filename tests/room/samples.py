@@ -36,6 +36,7 @@ Sample = tuple[str, dict[str, Any]]
 START = datetime(2005, 8, 2, 3, 0, tzinfo=CET)
 REPLAY = "http://replay.test"
 _PAGE = "http://www.bundestag.example/parlament/gremien/ausschuesse/wirtschaft/protokolle/2005/sitzung_42.html?druck=1"
+_SAVE = PageLink("https://desk.example/save?url=http%3A%2F%2Fwww.bundestag.example%2Fa%3Fb%3D1", "https://desk.example")
 
 
 def page(template: str, /, **values: Any) -> Sample:
@@ -276,6 +277,7 @@ _YEARS = tuple(
 _CALENDAR = page(
     "calendar.html",
     most_is_same=True,
+    save=_SAVE,
     url=_PAGE,
     entries=_ENTRIES,
     rows=_ENTRIES[::-1],
@@ -394,6 +396,7 @@ _MISSING = page(
     ),
     search="/search?q=site:bundestag.example",
     record=row(),
+    save=_SAVE,
 )
 _PUBLICATIONS = tuple(
     SimpleNamespace(
@@ -435,7 +438,7 @@ _BARE_HOME = page(
 )  # fmt: skip
 _BARE_CALENDAR = page(
     "calendar.html", url="http://e.org/", entries=(), counts_by_year=(), year=None, versions=0, timemaps=(), others=(),
-    most_is_same=False, prefix="", rows=(), pages=None, choices=(), blocked=None, closed_until=None,
+    most_is_same=False, prefix="", rows=(), pages=None, choices=(), blocked=None, closed_until=None, save=None,
 )  # fmt: skip
 _BARE_RECORD = page(
     "record.html", row=bare_row(), is_closed=False, groups=(), starts=(), domains=(), types=(), extensions=(),
@@ -446,7 +449,7 @@ _BARE_RECORD = page(
 def notice(kind: Notice, text: str = "") -> Sample:
     """A notice of which there is nothing to say, or the archive's own words."""
     return page(
-        "notice.html", kind=kind, url="", back="", text=text, reason="", until=None, record=None, groups=()
+        "notice.html", kind=kind, url="", back="", text=text, reason="", until=None, record=None, groups=(), save=None
     )  # fmt: skip
 
 
@@ -582,7 +585,7 @@ RICH: dict[str, Sample] = {
         f"notice {kind.value}": with_values(
             notice(kind), url="http://www.bundesrat.example/?a=1&b=<2>", back=f"/web/1/{_PAGE}", record=row(),
             reason="Appraised as not worth keeping", until=datetime(2035, 1, 1, tzinfo=CET),
-            groups=_GROUPS if kind is Notice.CLOSED else (),
+            groups=_GROUPS if kind is Notice.CLOSED else (), save=_SAVE if kind is Notice.EXTERNAL else None,
         )
         for kind in Notice
     },
@@ -661,7 +664,7 @@ EMPTY: dict[str, Sample] = {
         "missing.html", url="http://e.org/", date=None, gone=None, before=None, after=None, variants=(),
         is_last=False, is_first=False,
         calendar="/web/*/http://e.org/", prefixes=(), search="", record=None, start="", host="e.org", is_loop=False,
-        is_known=False, has_host=False,
+        is_known=False, has_host=False, save=None,
     ),
     "error": page("error.html", status=404, heading="There is no such page", text="", details=""),
     "about": page(

@@ -29,7 +29,7 @@ from webarcfs.archive.catalogue.workflow import Decision, apply_decision
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
 from webarcfs.room.replay.replay_url import Modifier
-from webarcfs.room.server.app import REPLAY_ROUTES, ROUTES
+from webarcfs.room.server.app import PUBLIC_ROUTES, REPLAY_ROUTES, ROUTES
 from webarcfs.web.routing import find_route
 
 pytestmark = pytest.mark.store
@@ -146,6 +146,8 @@ def general() -> Iterator[str]:
         "/?order=oldest&all=1",
         "/about",
         "/status.json",
+        "/metrics",
+        "/healthz",
         "/news.atom",
         "/news.atom?page=2",
         "/opensearch.xml",
@@ -205,8 +207,8 @@ def test_no_list_tells_of_what_is_hidden(room: Served) -> None:
 
 def test_every_route_was_asked() -> None:
     paths = [path.partition("?")[0] for path in (*general(), *about(URLS["held"]))]
-    asked = {known[0].name for path in paths if (known := find_route(ROUTES, path))}
-    assert asked == {route.name for route in ROUTES}
+    asked = {known[0].name for path in paths if (known := find_route((*ROUTES, *PUBLIC_ROUTES), path))}
+    assert asked == {route.name for route in (*ROUTES, *PUBLIC_ROUTES)}
     assert {route.name for route in REPLAY_ROUTES} == {"past", "robots"}
 
 

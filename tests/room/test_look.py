@@ -74,8 +74,8 @@ def test_pages_have_no_styles_and_scripts_of_their_own(name: str) -> None:
         assert node.tag != "script" or (node.attributes["src"] or "").startswith("/static/")
 
 
-#: Links to archived bytes.
-_OF_REPLAY = ("archived-raw", "archived-download", "archived-alone")
+#: Links to archived bytes, and to the desk, whose address is a setting.
+_OF_REPLAY = ("archived-raw", "archived-download", "archived-alone", "save-page")
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

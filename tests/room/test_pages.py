@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urlencode, urljoin
 
 import pytest
 from hypothesis import given
@@ -160,6 +160,34 @@ def test_an_address_of_which_the_archive_has_nothing_says_so_and_offers_its_word
     assert link is not None
     found = room.get(link.attributes["href"] or "")
     assert found.headers["location"] == "/search?q=%22annual-report.zip%22"
+
+
+def test_what_the_archive_does_not_have_leads_to_the_desk_where_that_is_set(tmp_path: Path) -> None:
+    """S-save-1: with the address escaped. What is hidden is as if it were not there."""
+    own = archives.make_archive(tmp_path)
+    published(own, DOMAIN, {HOME: Page(b"<p>here")}, TIMES[0])
+    hidden = f"{HOME}hidden"
+    published(own, DOMAIN, {hidden: Page(b"<p>held")}, TIMES[1], state=RecordState.CHECKED, held=True)
+    recover(own)
+    missing = f"{HOME}no?a=1&b=%3Cc%3E"
+    paths = {
+        f"/web/{digits(TIMES[0])}/{missing}": missing,
+        f"/web/*/{missing}": missing,
+        f"/web/*/{hidden}": hidden,
+        "/web/*/http://other.example/": "http://other.example/",
+        "/notice/external?url=http%3A%2F%2Fother.example%2F%3Fa%26b": "http://other.example/?a&b",
+    }
+    others = (f"/web/*/{HOME}", "/notice/external?url=mailto:a%40b.c", "/notice/external?url=javascript:alert(1)")
+    with served(own) as room:
+        for path in (*paths, *others):
+            assert b"save-page" not in room.get(path).body, path
+    own.settings.write_text('[save]\naddress = "https://desk.example/"\n')
+    with served(own) as room:
+        for path, url in paths.items():
+            (link,) = LexborHTMLParser(room.get(path).body).css("#save-page")
+            assert link.attributes["href"] == f"https://desk.example/save?{urlencode({'url': url})}"
+        for path in others:
+            assert b"save-page" not in room.get(path).body, path
 
 
 def test_external_links_have_number_titles_url_window_and_pages(room: Served) -> None:

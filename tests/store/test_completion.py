@@ -213,7 +213,7 @@ def test_a_terminal_completes_names_with_colons_and_at_signs(archive: Archive, t
     [
         ("mount.webarcfs /sr", "dir"),
         ("umount.webarcfs /mn", "dir"),
-        ("webarc query --archive /sr", "file"),
+        ("webarc query --archive /sr", "dir"),
         ("webarc-agent import x.warc", "file"),
     ],
 )

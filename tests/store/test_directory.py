@@ -1,11 +1,15 @@
 """The archive as a directory."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from webarcfs.archive.config import directory
+from tests.support.crawls import end, run_command, start_command
+from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive, create, default_root, open_archive
+from webarcfs.archive.config.settings import Settings
+from webarcfs.archive.config.settings_sample import sample_settings
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import Exit, NotAnArchive, UsageError, exit_code_of
 
@@ -28,8 +32,8 @@ def test_an_empty_folder_will_do_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine").touch()
     (tmp_path / "file").touch()
-    for name in ("full", "file", "empty"):
-        with pytest.raises(UsageError, match="not an empty folder") as caught:
+    for name, why in (("full", "not an empty folder"), ("file", "not an empty folder"), ("empty", "archive already")):
+        with pytest.raises(UsageError, match=why) as caught:
             create(tmp_path / name)
         assert exit_code_of(caught.value) == Exit.USAGE
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine"]
@@ -72,6 +76,50 @@ def test_an_init_that_was_interrupted_is_no_archive(tmp_path: Path, monkeypatch:
         open_archive(tmp_path / "a")
 
 
+def test_an_init_that_was_interrupted_is_begun_again_and_loses_nothing_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(directory, "finish", stop)
+        with pytest.raises(KeyboardInterrupt):
+            create(tmp_path / "a", "[crawl]\n")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "b" / "content" / "mine").touch()
+    with pytest.raises(UsageError, match="not an empty folder"):
+        create(tmp_path / "b")
+    assert create(tmp_path / "a", "[mount]\n").settings.read_text() == "[mount]\n"
+
+
+def test_of_two_inits_at_once_one_makes_the_archive(tmp_path: Path) -> None:
+    """The others say that it is one, and change nothing."""
+    for number in range(5):
+        root = tmp_path / f"a {number}"
+        commands = [start_command("init", root) for _ in range(3)]
+        ends = [(command.communicate(timeout=120)[1], command.wait(60)) for command in commands]
+        for command in commands:
+            end(command)
+        assert sorted(code for _, code in ends) == [0, 1, 1], ends
+        assert all("is an archive already" in said for said, code in ends if code)
+        assert settings_files.load(open_archive(root).settings) == (Settings(), None)
+
+
+def test_a_second_init_says_what_the_folder_is(tmp_path: Path) -> None:
+    archive = create(tmp_path / "a", "[crawl]\ndepth = 1\n")
+    done = run_command("init", archive.root)
+    assert (done.code, done.err) == (1, f"webarc-agent: {archive.root} is an archive already; nothing was changed\n")
+    assert archive.settings.read_text() == "[crawl]\ndepth = 1\n"
+    assert run_command("backup", "--archive", archive.root, tmp_path / "b").code == 0
+    assert "is a backup" in run_command("init", tmp_path / "b").err
+    archive.format.write_text("9\n")
+    assert "is an archive already" in run_command("init", archive.root).err
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    assert "is not an empty folder" in run_command("init", tmp_path / "full").err
+
+
 def test_domains_are_the_repositories(archive: Archive) -> None:
     for domain in ("www.example.org", "e.org:8080", "[2001:db8::1]", "a.git"):
         Repository.create(archive.repository(domain))
@@ -111,3 +159,14 @@ def test_an_archive_that_cannot_be_read(archive: Archive) -> None:
     archive.format.mkdir()
     with pytest.raises(IsADirectoryError):
         open_archive(archive.root)
+
+
+def test_programs_change_the_settings_of_a_new_archive_and_keep_what_stands_there(tmp_path: Path) -> None:
+    archive = create(tmp_path / "a", sample_settings())
+    with settings_files.changing(archive.settings, archive.settings_lock) as document:
+        document["crawl"]["depth"] = 3
+        document["release"] = "by-hand"
+    settings = settings_files.load(archive.settings)[0]
+    assert (settings.crawl.depth, settings.release.release) == (3, "by-hand")
+    kept = archive.settings.read_text()
+    assert [line for line in sample_settings().splitlines() if line not in kept.splitlines()] == []

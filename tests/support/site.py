@@ -49,11 +49,11 @@ class Tree(Protocol):
 class Site:
     """Serves while its `with` block runs; port 0 is any free one. Changes take effect with the next request."""
 
-    def __init__(self, port: int = 0) -> None:
-        listener = listen(port)
+    def __init__(self, port: int = 0, address: str = "127.0.0.1") -> None:
+        listener = listen(port, address)
         self.port: int = listener.getsockname()[1]
         #: Name of the site itself, as it stands in its URLs.
-        self.host = f"127.0.0.1:{self.port}"
+        self.host = f"{address}:{self.port}"
         #: For `http_proxy`: every host name leads here.
         self.proxy = f"http://{self.host}"
         #: What answers, through the proxy, for host names that nobody registered.

@@ -258,11 +258,11 @@ class _Connection:
             return False  # reset by the Answer
 
 
-def listen(port: int = 0) -> socket.socket:
+def listen(port: int = 0, address: str = "127.0.0.1") -> socket.socket:
     """A listening socket on loopback; port 0 is any free one."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
+    listener.bind((address, port))
     listener.listen(512)
     return listener
 

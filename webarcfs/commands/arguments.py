@@ -29,7 +29,7 @@ from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, 
 from webarcfs.archive.model.urls import canonical
 from webarcfs.client import client
 from webarcfs.commands.completing import complete_hosts, complete_publications
-from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.lazy_commands import AbsolutePath, archive_option
 from webarcfs.commands.snapshot_names import Beside, StateAt, VisibleSnapshots, parse_name, resolve
 
 # == place ============================================================================================================
@@ -87,9 +87,6 @@ class ArchiveArgument:
 
 def place_options(command: _F) -> _F:
     """Add the options `--archive`, `--mount`, `--as-reader` and `--reader`; the command gets `place`."""
-    archive = click.option(
-        "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
-    )
     mount = click.option(
         "--mount", metavar="DIR", help="A mount of the archive, or a path inside one.", type=AbsolutePath()
     )
@@ -107,7 +104,7 @@ def place_options(command: _F) -> _F:
             place = _behind(place, gate)
         return command(*args, place=place, **options)
 
-    return cast(_F, archive(mount(public(named(with_place)))))
+    return cast(_F, archive_option(mount(public(named(with_place)))))
 
 
 def origin_options(command: _F) -> _F:

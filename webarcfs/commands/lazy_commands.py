@@ -11,13 +11,16 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import CompletionItem, get_completion_class
 
+from webarcfs.archive.config.named_archives import named_archives
+from webarcfs.archive.config.settings import LogFormat, Settings
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.commands.unknown_commands import COMMANDS_OF, explain_unknown
 
@@ -31,6 +34,41 @@ class AbsolutePath(click.Path):  # type: ignore[type-arg,unused-ignore] # not ge
         """Return the path; links in it are not followed."""
         path = Path(str(super().convert(value, param, ctx)))
         return path if self.allow_dash and str(path) == "-" else path.absolute()
+
+
+class ArchivePath(click.Path):  # type: ignore[type-arg,unused-ignore] # not generic when it runs
+    """The folder of an archive, or its name in a list: `default_root` tells which when the command opens it."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Offer names, and folders where no name fits."""
+        offered = super().shell_complete(ctx, param, incomplete)
+        with suppress(WebarcError, OSError):  # a Tab key says nothing of faults
+            offered += [
+                CompletionItem(archive.name) for archive in named_archives() if archive.name.startswith(incomplete)
+            ]
+        return offered
+
+
+#: The option that names the archive.
+archive_option = click.option(
+    "--archive",
+    metavar="DIR|NAME",
+    help="The archive: its folder, or its name (see `archives`); else $WEBARC_ARCHIVE, else /srv/webarc.",
+    type=ArchivePath(file_okay=False),
+)
+
+
+#: The option that says how lines of logs are written.
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice([str(form) for form in LogFormat]),
+    help="How lines of the log are written; json: an object a line. [default: [log] format of webarc.toml, else text]",
+)
+
+
+def wants_json(option: str | None, settings: Settings) -> bool:
+    """Return whether logs are JSON, by the option or else the settings."""
+    return LogFormat(option or settings.log.format) is LogFormat.JSON
 
 
 class Commands(MutableMapping[str, click.Command]):
@@ -143,8 +181,9 @@ def variable(program: str) -> str:
 # == told commands, pure ==============================================================================================
 
 
-#: A command in a message. `init` and `restore` name their folders themselves; `--debug …` is no whole command.
-_COMMAND = re.compile(r"`(webarc(?:-agent)? (?!init\b|restore\b|--)[^`\n]*)`")
+#: A command in a message. `init` and `restore` name their folders themselves, `archives` names none; `--debug …` is no
+#: whole command.
+_COMMAND = re.compile(r"`(webarc(?:-agent)? (?!init\b|restore\b|archives\b|--)[^`\n]*)`")
 
 
 def with_archive(message: str, arguments: Sequence[str] | None = None) -> str:

@@ -6,8 +6,12 @@ from importlib.util import find_spec
 
 import click
 
-from webarcfs.archive.config import directory
-from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.config import directory, settings_files
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Settings
+from webarcfs.archive.model.errors import SettingsError, UsageError
+from webarcfs.archive.system.json_log import message_line
+from webarcfs.commands.lazy_commands import archive_option, log_format_option, wants_json
 from webarcfs.room.server.options import Engine, ServerOptions, replay_address
 from webarcfs.web.access_log import OFF, STDOUT, is_terminal
 from webarcfs.web.listeners import address, host_name, origin
@@ -16,9 +20,7 @@ _LISTEN = "127.0.0.1:8080"
 
 
 @click.command()
-@click.option(
-    "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
-)
+@archive_option
 @click.option("--listen", metavar="ADDRESS", default=_LISTEN, show_default=True, help="Where the room listens.")
 @click.option("--origin", "own", metavar="URL", default="", help="Where browsers find the room, if behind a proxy.")
 @click.option("--replay-listen", metavar="ADDRESS|same", help="Where archived pages are served; else the next port.")
@@ -35,11 +37,13 @@ _LISTEN = "127.0.0.1:8080"
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes that answer.")
 @click.option("--access-log", metavar="FILE|-|off", help="A line a request; - is stdout, the default but on terminals.")
+@log_format_option
 @click.option("--open", "opens", is_flag=True, help="Open the room in a browser of this machine.")
 @click.option("--check", is_flag=True, help="Serve nothing; say what would be served, and what is wrong.")
 def serve(
     *, archive: str | None, listen: str, own: str, replay_listen: str | None, replay_origin: str,
     hosts: tuple[str, ...], engine: str, workers: int, access_log: str | None, opens: bool, check: bool,
+    log_format: str | None,
 ) -> None:  # fmt: skip
     """Open the reading room: the archive's snapshots, pages and search, in a browser.
 
@@ -64,8 +68,10 @@ def serve(
     if find_spec("uvicorn") is None or find_spec("starlette") is None:
         raise UsageError("the reading room needs more libraries: pip install 'webarcfs[room]'")
     listens, kind = address(listen), Engine(engine)
+    place = directory.open_archive(directory.default_root(archive))
+    as_json = wants_json(log_format, _settings(place))
     options = ServerOptions(
-        archive=directory.open_archive(directory.default_root(archive)).root,
+        archive=place.root,
         listen=listens,
         replay_listen=replay_address(replay_listen, listens, kind),
         origin=origin(own) if own else "",
@@ -75,13 +81,22 @@ def serve(
         workers=workers,
         access_log=access_log or (OFF if is_terminal() else STDOUT),
         opens_browser=opens,
+        logs_json=as_json,
     )
     if check:
         _check(options)
         return
     from webarcfs.room.server import serving  # noqa: PLC0415 # --help needs none of it
 
-    serving.serve(options, say=click.echo)
+    serving.serve(options, say=(lambda text: click.echo(message_line(text))) if as_json else click.echo)
+
+
+def _settings(archive: Archive) -> Settings:
+    """Return the settings; the defaults while they have faults, which the room reports."""
+    try:
+        return settings_files.load(archive.settings, apart={})[0]
+    except SettingsError:
+        return Settings()
 
 
 def _check(options: ServerOptions) -> None:

@@ -11,9 +11,9 @@ COMMANDS_OF: Mapping[str, tuple[str, ...]] = {
         "completion",
     ),
     "webarc-agent": (
-        "init", "crawl", "import", "start", "stop", "job", "publication", "collection", "status", "watch", "notify",
-        "report", "record", "register", "backup", "restore", "desk", "withhold", "people", "recover", "index",
-        "verify", "maintain", "upgrade",
+        "init", "archives", "crawl", "import", "start", "stop", "service", "job", "publication", "collection", "status",
+        "metrics", "watch", "notify", "report", "record", "register", "backup", "restore", "desk", "withhold", "people",
+        "recover", "index", "verify", "maintain", "upgrade",
     ),
 }  # fmt: skip
 #: Words of other programs, and of older versions: what does the same here.

@@ -11,6 +11,7 @@ counted. A reader's name is never written, nor a token that means one.
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import re
@@ -24,6 +25,7 @@ from typing import BinaryIO
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from webarcfs.archive.system.json_log import json_line, message_line, timestamp
 from webarcfs.web.answering import CHANCE, without_secrets
 
 #: `--access-log` for stdout, and for none.
@@ -69,6 +71,26 @@ def line(access: AnsweredRequest) -> str:
     )
 
 
+def as_object(access: AnsweredRequest) -> str:
+    """Return the line of a request as JSON, without its end; without tokens."""
+    values: dict[str, object] = {
+        "time": timestamp(access.at),
+        "level": "info",
+        "message": without_secrets(f"{access.method} {access.target}"[:_LONGEST]),
+        "listener": access.listener,
+        "peer": access.peer,
+        "method": access.method,
+        "target": without_secrets(access.target[:_LONGEST]),
+        "version": access.version,
+        "status": access.status or None,
+        "bytes": access.size,
+        "referrer": without_secrets(access.referrer[:_LONGEST]),
+        "agent": without_secrets(access.agent[:_LONGEST]),
+        "seconds": round(access.seconds, 3),
+    }
+    return json_line(values | ({"chance": access.chance[:_LONGEST]} if access.chance else {}))
+
+
 def escaped(text: str) -> str:
     r"""Return a value in which quotes, backslashes, control characters and all but ASCII are `\xHH`; without tokens."""
     text = without_secrets(text[:_LONGEST])
@@ -84,8 +106,9 @@ def _time(at: float) -> str:
 class AccessLog:
     """Writes lines to stdout or appends them to a file, which workers share. Without a name, or `off`: none."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, as_json: bool = False) -> None:
         """Open it. Raises OSError."""
+        self._as_json = as_json
         self._lines: queue.Queue[str | None] = queue.Queue(_WAITING)
         self._left_out = 0
         self._thread: threading.Thread | None = None
@@ -103,7 +126,7 @@ class AccessLog:
     def add(self, access: AnsweredRequest) -> None:
         """Write a line, soon."""
         try:
-            self._lines.put_nowait(line(access))
+            self._lines.put_nowait(as_object(access) if self._as_json else line(access))
         except queue.Full:
             self._left_out += 1
 
@@ -129,7 +152,8 @@ class AccessLog:
             goes_on = batch[-1] is not None
             if self._left_out:
                 count, self._left_out = self._left_out, 0
-                text += f"# {count} requests are not listed: the log could not be written fast enough\n"
+                message = f"{count} requests are not listed: the log could not be written fast enough"
+                text += (message_line(message, logging.WARNING) if self._as_json else f"# {message}") + "\n"
             try:
                 file.write(text.encode("ascii"))
                 file.flush()

@@ -1055,7 +1055,9 @@ def patch(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
             archive, visit.desk.settings(), record.job_name, urls=urls, acting=visit.acting, counts=False
         )
     if not planned.urls:
-        return visit.led(href_of(record.id), _not_asked_again(visit, planned), "fault" if urls else "done")
+        if not urls:
+            return visit.led(href_of(record.id), words.msgid("Nothing is missing that failed."))
+        return visit.led(href_of(record.id), _not_asked_again(visit, planned), "fault")
     patching.begin(archive, planned)
     if not urls:
         return _asked_for(visit, record)
@@ -1083,10 +1085,8 @@ def _named_for_patch(visit: DeskVisit, record: Record) -> list[str]:
 
 
 def _not_asked_again(visit: DeskVisit, planned: PlannedPatch) -> str:
-    """Return what a patch does not ask for, and why; of a patch of all that is missing, that there is nothing."""
+    """Return what a patch of named pages does not ask for, and why."""
     text = visit.desk.look_up(visit.language)
-    if not planned.left_out:
-        return text(words.msgid("Nothing is missing that failed."))
     reasons = []
     for word, count in sorted(planned.left_out.items(), key=lambda pair: -pair[1])[:_MOST_REASONS]:
         is_there = word == patching.ARCHIVED

@@ -58,6 +58,7 @@ from agent.desk.pages import (
     missing_pages,
     preview,
     registers,
+    saved_page,
     settings_pages,
     snapshots,
     today,
@@ -95,6 +96,8 @@ from webarcfs.web.connections import (
     room_headers,
     server_config,
 )
+from webarcfs.web.health import PATH as HEALTH_PATH
+from webarcfs.web.health import Health
 from webarcfs.web.language import negotiated
 from webarcfs.web.listeners import Address, bind, hosts_of, inherited
 from webarcfs.web.routing import PathRoute, find_route, name_expression, static_routes
@@ -304,6 +307,8 @@ ROUTES: Final[tuple[DeskRoute, ...]] = (
     DeskRoute("compare with any", "/compare", snapshots.choose),
     DeskRoute("running", "/running", finished_jobs.running),
     DeskRoute("order", "/job/{job}/order", post=jobs.give, acts=Right.CAPTURE, again=finished_jobs.running),
+    DeskRoute("save a page", "/save", saved_page.show, saved_page.save, Right.CAPTURE, Right.CAPTURE),
+    DeskRoute("saved page", "/save/{job}", saved_page.result),
     DeskRoute("publications", "/publications", settings_pages.listed),
     DeskRoute("new publication", "/publications/+new", settings_pages.new, settings_pages.save, Right.PUBLICATIONS,
               Right.PUBLICATIONS),
@@ -366,6 +371,15 @@ class DeskApp:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self.look = DeskLook(desk.archive)
+        #: For anybody, without a login: it says nothing but whether the desk can answer.
+        self.health = Health(self._look_at_archive)
+
+    def _look_at_archive(self) -> None:
+        self.desk.persons.all()
+        if not self.desk.archive.is_there:
+            raise self.desk.archive.missing("the archive")
+        with opened(self.desk.archive) as tables:
+            tables.newest(())
 
     def router(self, answering: Answering, names: frozenset[str]) -> Router:
         """Return the desk as an ASGI app. `names` are its hosts; without any it is any."""
@@ -375,7 +389,8 @@ class DeskApp:
             return FormReader(answering.endpoint(partial(self.answer, route)), may_send)
 
         watching = Watching(self.desk, self.is_known)
-        own = [route.bound(endpoint(route)) for route in (*ROUTES, LOGIN)]
+        health = PathRoute("health", HEALTH_PATH).bound(answering.endpoint(self.health.answer))
+        own = [health, *(route.bound(endpoint(route)) for route in (*ROUTES, LOGIN))]
         return Router(
             [*static_routes(answering, self.look.static_file), *own, PathRoute("events", PATH).bound(watching)],
             redirect_slashes=False,
@@ -744,6 +759,7 @@ class DeskOptions:
     hosts: tuple[str, ...] = ()
     access_log: str = ""
     opens_browser: bool = False
+    logs_json: bool = False
 
 
 def desk_headers() -> dict[str, str]:
@@ -780,7 +796,7 @@ def serve(options: DeskOptions, say: Callable[[str], None] = print) -> None:
         archive = directory.open_archive(options.archive)
         desk = Desk(archive, secrets.token_bytes(32), origin=origin, place=place)
         threading.Thread(target=_complete, args=(archive,), name="records", daemon=True).start()
-        log = AccessLog(options.access_log)
+        log = AccessLog(options.access_log, as_json=options.logs_json)
         app, answering = make(desk, log, host_names(origin, hosts=hosts_of(listener.address, options.hosts)))
         config = server_config(lambda: ServedApps([app], answering.close))
         server = ProcessServer(config, lambda: _tell(desk, place, options, say))

@@ -58,7 +58,7 @@ EVENTS: dict[str, str] = {
     "discarded": msgid("discarded"), "restored": msgid("restored"), "backup": msgid("backed up"),
     "measure": msgid("measure"), "edited": msgid("description changed"), "interrupted": msgid("interrupted"),
     "resumed": msgid("resumed"), "attached": msgid("file attached"), "replaced": msgid("file replaced"),
-    "patched": msgid("missing pages fetched"),
+    "patched": msgid("missing pages fetched"), "asked": msgid("saving was asked for"),
     "noted": msgid("note to a file changed"), "detached": msgid("file removed"),
 }  # fmt: skip
 ROLES: dict[str, str] = {
@@ -87,6 +87,10 @@ VIEWS: dict[str, str] = {
     "waiting": msgid("waiting"), "showing": msgid("being shown"), "done": msgid("shown already"),
     "failed": msgid("could not be shown"),
 }  # fmt: skip
+
+
+SAVED_TOO_OFTEN = msgid("You saved %(count)s pages within an hour. You may save the next one at %(when)s.")
+TOO_MANY_WAIT = msgid("Too many pages wait to be saved. Try again in some minutes.")
 
 
 def state(word: str) -> tuple[str, str]:

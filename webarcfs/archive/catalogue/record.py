@@ -576,6 +576,8 @@ SYSTEM = "webarcfs"
 OCCASION = "+occasion"
 #: What the name of a job ends in that asks again for what a crawl of its publication did not get.
 PATCH = "+patch"
+#: What the name of a job ends in that saves one page, for the person who asked for it.
+PAGE = "+page"
 
 
 @dataclass(frozen=True, slots=True)
@@ -818,8 +820,8 @@ class Record:
 
 
 def is_beside_schedule(job: str) -> bool:
-    """Return whether a job, or the kind of a job, is a crawl beside the schedule, or a patch of a crawl."""
-    return job.endswith((OCCASION, PATCH))
+    """Return whether a job, or the kind of a job, is a crawl beside the schedule: also a patch, or a saved page."""
+    return job.endswith((OCCASION, PATCH, PAGE))
 
 
 def is_import(job: str) -> bool:

@@ -8,12 +8,14 @@ package, since a wheel has no other place for them.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
+from webarcfs.archive.config import named_archives
 from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UsageError, WebarcError
 from webarcfs.archive.system.files import replacing, sync_tree
 
@@ -199,22 +201,55 @@ def _lock(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def create(root: Path) -> Archive:
-    """Make a new, empty archive in `root`, which may exist if it is an empty folder.
+def create(root: Path, settings: str = "") -> Archive:
+    """Make a new, empty archive in `root`, which may exist if it is an empty folder; with `settings` as webarc.toml.
 
-    Raises UsageError when `root` is not empty, OSError when the archive cannot be made.
+    Of two processes at once, one makes it. Raises UsageError when `root` is not empty, OSError when the archive cannot
+    be made.
     """
-    refuse_full(root)
-    archive = make_folders(root)
-    archive.changes.touch()
-    finish(archive)
-    return archive
+    if root.exists() and not root.is_dir():
+        refuse_full(root)
+    root.mkdir(parents=True, exist_ok=True)
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        if not _was_interrupted(root):
+            refuse_full(root)
+        archive = make_folders(root)
+        archive.changes.touch()
+        if settings:
+            archive.settings.write_text(settings, "utf-8")
+        finish(archive)
+        return archive
+    finally:
+        os.close(folder)
+
+
+def _was_interrupted(root: Path) -> bool:
+    """Return whether a folder has nothing but what an interrupted `create` leaves."""
+    names = {path.name for path in root.iterdir()}
+    archive = Archive(root)
+    files = (archive.changes, archive.settings)
+    return (
+        names <= {*_FOLDERS, *(file.name for file in files)}
+        and all((root / name).is_dir() and not any((root / name).iterdir()) for name in names & {*_FOLDERS})
+        and len(names & {*_FOLDERS}) > 0
+        and not (archive.changes.exists() and archive.changes.stat().st_size)
+    )
 
 
 def refuse_full(root: Path) -> None:
     """Raises UsageError if `root` exists and is not an empty folder."""
-    if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise UsageError(f"{root} is not an empty folder; give a new one, so that nothing of yours is mixed with it")
+    if not root.exists() or (root.is_dir() and not any(root.iterdir())):
+        return
+    if (root / "format").exists():
+        layout_of(root)  # a damaged one says so
+        raise UsageError(f"{root} is an archive already; nothing was changed")
+    if (root / BACKUP).exists():
+        raise UsageError(f"{root} is a backup; `webarc-agent restore {root} ARCHIVE` makes an archive of it elsewhere")
+    if (root / RESTORING).exists():
+        raise UsageError(f"{root} is an archive whose restore has not ended; `webarc-agent restore` resumes it")
+    raise UsageError(f"{root} is not an empty folder; give a new one, so that nothing of yours is mixed with it")
 
 
 def make_folders(root: Path) -> Archive:
@@ -284,5 +319,22 @@ def _instead(root: Path) -> str:
 
 
 def default_root(given: str | None) -> Path:
-    """Return the archive of a command, absolute: its argument, else `$WEBARC_ARCHIVE`, else `/srv/webarc`."""
-    return Path(given or os.environ.get("WEBARC_ARCHIVE") or DEFAULT).absolute()
+    """Return the archive of a command, absolute: its argument, else `$WEBARC_ARCHIVE`, else `/srv/webarc`.
+
+    A word without a slash that is no file here is looked up in the lists of names. Raises NotAnArchive if none has it,
+    SettingsError for a list with faults.
+    """
+    text = given or os.environ.get("WEBARC_ARCHIVE") or DEFAULT
+    if "/" in text or os.path.lexists(text):
+        return Path(text).absolute()
+    try:
+        named = named_archives.find_archive(text)
+    except OSError as error:
+        raise NotAnArchive(f"there is no folder {text!r} here, and names cannot be looked up: {error}") from None
+    if named is None:
+        looked_up = " or ".join(map(str, named_archives.lists()))
+        raise NotAnArchive(
+            f"there is no folder {text!r} here, and no archive of that name in {looked_up}; "
+            "`webarc-agent archives` lists the names"
+        )
+    return named.root

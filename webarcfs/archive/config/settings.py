@@ -109,6 +109,8 @@ class NotificationKind(StrEnum):
     RECOVERED = "recovered"
 
 
+#: Begins the name of the publication that has the pages of a host which people saved one by one.
+SAVED = "saved-"
 #: Settings of a publication whose values are in files that nobody else may read.
 SECRETS = ("login", "cookies", "headers")
 _RELEASE = validators.one_of(*Release)
@@ -453,6 +455,48 @@ class DeskSettings(ReadersSettings):
     """`[desk]`: how the desk learns who works at it, where a proxy in front of it asks for passwords."""
 
 
+class LogFormat(StrEnum):
+    """How lines of logs are written (`format`)."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """`[log]`: the lines that the agent, the desk and the reading room log. An option `--log-format` overrides it."""
+
+    format: str = setting(
+        validators.one_of(*LogFormat), LogFormat.TEXT, "Whether each line is text, or a JSON object for programs."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSettings:
+    """`[metrics]`: where the agent answers monitoring systems."""
+
+    listen: str = setting(
+        validators.listen_address,
+        "",
+        "A port of this machine such as 9464, HOST:PORT or unix:PATH, for OpenMetrics at /metrics. None: nowhere.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveSettings:
+    """`[save]`: pages that people save one by one, and where readers are led who want one saved."""
+
+    address: str = setting(
+        validators.server_address,
+        "",
+        "The desk's address, such as https://desk.example.org: notices of the reading room on pages that are not in "
+        "the archive then link to its form. None: they have no link.",
+    )
+    release: str = setting(
+        validators.one_of("", *Release), "", "When readers may see a saved page. None: as the archive's own value says."
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
     """`[[publication.exclude]]`: a part of a site that is left out, and why."""
@@ -642,6 +686,11 @@ class Publication:
         return self.release != Release.AUTOMATIC or self.closed_for is not None
 
     @property
+    def is_saved(self) -> bool:
+        """Whether it has single pages that people saved: a URL among them that is private permits nothing by itself."""
+        return self.name.startswith(SAVED)
+
+    @property
     def has_secrets(self) -> bool:
         """Whether servers are shown what nobody else may know."""
         return bool(self.login or self.cookies or self.headers)
@@ -671,6 +720,9 @@ class Settings:
     notify: NotifySettings = NotifySettings()
     readers: ReadersSettings = ReadersSettings()
     desk: DeskSettings = DeskSettings()
+    save: SaveSettings = SaveSettings()
+    log: LogSettings = LogSettings()
+    metrics: MetricsSettings = MetricsSettings()
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     publications: tuple[Publication, ...] = ()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
@@ -26,6 +27,8 @@ from webarcfs.archive.config.settings import (
     DescribeSettings,
     DeskSettings,
     IndexSettings,
+    LogSettings,
+    MetricsSettings,
     MountSettings,
     NotifySettings,
     PageResources,
@@ -34,6 +37,7 @@ from webarcfs.archive.config.settings import (
     ReadersSettings,
     Release,
     ReleaseSettings,
+    SaveSettings,
     Settings,
     with_newer_words,
 )
@@ -161,7 +165,7 @@ def parse(
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(source, [f"not TOML: {error}"]) from None
+        raise SettingsError(source, [f"not TOML: {error}{_advice(error)}"]) from None
     faults: list[str] = []
     top = {field.name: tables.pop(field.name) for field in dataclasses.fields(ReleaseSettings) if field.name in tables}
     release = read_table(ReleaseSettings, top, "", faults)
@@ -187,6 +191,9 @@ def parse(
         notify=read_table(NotifySettings, tables.pop("notify", {}), "notify", faults),
         readers=read_table(ReadersSettings, tables.pop("readers", {}), "readers", faults),
         desk=read_table(DeskSettings, tables.pop("desk", {}), "desk", faults),
+        save=read_table(SaveSettings, tables.pop("save", {}), "save", faults),
+        log=read_table(LogSettings, tables.pop("log", {}), "log", faults),
+        metrics=read_table(MetricsSettings, tables.pop("metrics", {}), "metrics", faults),
         profiles=profiles,
         publications=listed,
     )
@@ -195,6 +202,15 @@ def parse(
     if faults:
         raise SettingsError(source, faults)
     return settings
+
+
+_TWICE = re.compile(r"Cannot declare \('([^']+)',\) twice")
+
+
+def _advice(error: tomllib.TOMLDecodeError) -> str:
+    """Return what to do about a heading that stands in the file twice."""
+    match = _TWICE.match(str(error))
+    return "" if match is None else f"; [{match[1]}] stands there already, so write below that heading"
 
 
 _NOT_LISTED = "publication: write [[publication]], with two brackets"

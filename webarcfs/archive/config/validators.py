@@ -113,6 +113,8 @@ _URL_PATTERN = re.compile(r"[^\s/:]+(?::[\d*?]+)?(?:/\S*)?")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _PROXY = re.compile(r"http://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?/?", re.ASCII)
 _HIGHEST_PORT = 65535
+_NOT_IN_PATHS = re.compile("[\0\ud800-\udfff]")
+_LISTEN = re.compile(r"(?:(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):)?([0-9]{1,5})", re.ASCII)
 # What sendmail(8) takes on its command line, and no mail program reads as an option or a list.
 _MAIL_ADDRESS = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~][A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{0,63}"
@@ -209,10 +211,11 @@ def text(value: Any) -> str:
 
 def file_path(value: Any) -> str:
     """Check for the absolute path of a file: jobs run in folders of their own. Empty for none."""
-    path = "" if value == "" else text(value)
-    if path and not path.startswith("/"):
-        raise ValueError(f"{path!r} is no absolute path")
-    return path
+    if value == "":
+        return ""
+    if not isinstance(value, str) or not value.startswith("/") or _NOT_IN_PATHS.search(value):
+        raise ValueError(f"{value!r} is no absolute path")
+    return value  # it may have any other character, as names of files do
 
 
 def proxy(value: Any) -> str:
@@ -349,6 +352,16 @@ def url(value: Any) -> str:
         raise ValueError(str(error)) from None
 
 
+def server_address(value: Any) -> str:
+    """Check for the address of a server, such as https://desk.example.org, or none; return it without a last slash."""
+    if not text(value):
+        return ""
+    address = url(value)
+    if "?" in address or "#" in value:
+        raise ValueError(f"{value!r} is no address of a server, such as https://desk.example.org")
+    return address.rstrip("/")
+
+
 def feed_url(value: Any) -> str:
     """Check for an http(s) URL, or none; return its canonical form."""
     return url(value) if value else ""
@@ -378,6 +391,16 @@ def network(value: Any) -> str:
     except ValueError:
         known = "no IP address or network, such as 127.0.0.1 or 10.0.0.0/8"
         raise ValueError(f"{value!r} is {known}, and not {UNIX!r}") from None
+
+
+def listen_address(value: Any) -> str:
+    """Check for an address of a listener: a port of this machine, HOST:PORT or unix:PATH. Empty for none."""
+    address = "" if value == "" else str(value) if type(value) is int else text(value)
+    match = _LISTEN.fullmatch(address)
+    is_path = address.startswith("unix:/")
+    if address and not is_path and (match is None or int(match[1]) > _HIGHEST_PORT):
+        raise ValueError(f"{address!r} is no address to listen at, such as 9464, 127.0.0.1:9464 or unix:/run/webarc/m")
+    return address
 
 
 def function(value: Any) -> str:
@@ -460,6 +483,9 @@ def read_table(kind: type[_T], table: Any, where: str, faults: list[str], base: 
         label = f"{where}.{key}" if where else key
         if key not in fields:
             faults.append(f"{label}: there is no such setting{_nearest(key, fields)}")
+            continue
+        if value == "" == fields[key].default:
+            values[fields[key].name] = ""  # the default, written out
             continue
         try:
             values[fields[key].name] = fields[key].metadata["check"](value)

@@ -1,4 +1,4 @@
-"""`/about`, `/status.json`, `/news.atom`: the archive as a whole, for people, monitors and feed readers.
+"""`/about`, `/status.json`, `/metrics`, `/news.atom`: the archive as a whole, for people, monitors and feed readers.
 
 All feeds of the room and of the desk have their elements from here (RFC 4287).
 """
@@ -6,6 +6,7 @@ All feeds of the room and of the desk have their elements from here (RFC 4287).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from email.utils import format_datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -15,12 +16,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from webarcfs.access.reader_stores import RecordHead
-from webarcfs.archive.model.errors import WebarcError
+from webarcfs.archive.model.errors import NotFound, WebarcError
 from webarcfs.archive.model.metadata import format_time, utc
 from webarcfs.room.pages import lists
 from webarcfs.room.replay.headers import entity_tag, whole
 from webarcfs.room.replay.replay_url import record_path
-from webarcfs.room.visit import Visit
+from webarcfs.room.visit import Services, Visit
+from webarcfs.web.exposition import MetricFamily, MetricKind, form_for, page
 
 # == atom, pure =======================================================================================================
 
@@ -118,6 +120,39 @@ def about(visit: Visit, _: Mapping[str, str]) -> Response:
         last=max((group.last for group in groups), default=None),
         interfaces=_INTERFACES,
     )
+
+
+def look_at(services: Services) -> None:
+    """Read a little of each part that pages are made of. Raises what reading raises."""
+    services.gate.rules()
+    services.records.last_gone()
+    with suppress(NotFound):  # nothing was crawled yet
+        services.index.at("/")
+
+
+_CRAWLS = MetricFamily("webarc_room_crawls", "Crawls that everybody may see.")
+_PUBLICATIONS = MetricFamily("webarc_room_publications", "Publications with such crawls.")
+_SITES = MetricFamily("webarc_room_sites", "Sites of which such crawls have a page.")
+_LAST = MetricFamily("webarc_room_last_crawl_timestamp_seconds", "When the newest such crawl began.")
+_BUILD = MetricFamily("webarc_build", "The version of webarcfs that reports.", MetricKind.INFO)
+
+
+def metrics(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Return totals of what the public may see, for monitoring systems. Nothing is named."""
+    records = visit.services.records
+    groups = records.groups()
+    values: dict[MetricFamily, float] = {
+        _CRAWLS: sum(group.count for group in groups),
+        _PUBLICATIONS: len({group.publication for group in groups}),
+        _SITES: records.count_sites(),
+    }
+    if groups:
+        values[_LAST] = max(group.last for group in groups).timestamp()
+    samples = [(family, family.sample(value, {})) for family, value in values.items()]
+    form = form_for(visit.request.headers.get("accept", ""))
+    body = page([(_BUILD, _BUILD.sample(1, {"version": release()})), *samples], form)
+    headers = {"Content-Type": form.content_type, "Cache-Control": "no-store", "Vary": "Accept"}
+    return Response(body, headers=headers)
 
 
 def status(visit: Visit, _: Mapping[str, str]) -> Response:

@@ -122,7 +122,7 @@ def closed(visit: Visit, url: str, until: datetime | None, place: tuple[str, int
     return visit.page(
         "notice.html", kind=Notice.CLOSED, url=url, back="", text="", reason="", until=until,
         record=None if head is None else lists.snapshot_row(visit.services, head),
-        groups=() if head is None else field_groups(visit.services.records.read(head.id), visit.language),
+        groups=() if head is None else field_groups(visit.services.records.read(head.id), visit.language), save=None,
         http_status=403, http_headers=_REFUSED,
     )  # fmt: skip
 
@@ -137,8 +137,9 @@ def _notices_page(visit: Visit, kind: Notice, url: str, place: Replay | None, te
     if place is not None and (seq := memento.state_of(visit.services, domain_of(place.url), place.seconds)) is not None:
         record = _row(visit, domain_of(place.url), seq)
     return visit.page(
-        "notice.html", kind=kind, url=url, back=back, text=text, reason="", until=None, record=record, groups=()
-    )
+        "notice.html", kind=kind, url=url, back=back, text=text, reason="", until=None, record=record, groups=(),
+        save=lists.save_link(visit.services, url) if kind is Notice.EXTERNAL else None,
+    )  # fmt: skip
 
 
 def _place(text: str) -> Replay | None:
@@ -215,7 +216,7 @@ def _whole(visit: Visit, located: Located) -> Response:
         if exclusion is not None:
             return visit.page(
                 "notice.html", kind=Notice.LEFT_OUT, url=located.url, back="", text="", reason=exclusion.reason,
-                until=None, record=_row(visit, located.domain, located.seq), groups=(), http_status=404,
+                until=None, record=_row(visit, located.domain, located.seq), groups=(), save=None, http_status=404,
             )  # fmt: skip
     return _absent(visit, located)
 
@@ -263,6 +264,7 @@ def _absent(visit: Visit, located: Located) -> Response:
         prefixes=[PageLink(prefix_path(folder), folder) for folder in folders if has_some_below(visit, folder)],
         start=replay_path(digits_of(seq), Modifier.FRAME, site) if seq is not None and has_start else "",
         search=_search(visit, located.domain if seq is not None else ""),
+        save=None if located.is_loop else lists.save_link(services, located.url),
         record=None if head is None else lists.snapshot_row(services, head),
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from operator import attrgetter
 from types import SimpleNamespace
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
@@ -49,6 +49,17 @@ ROWS, MOST_NAMED = 50, 30
 _LOOKED_THROUGH = 200
 #: Redirects in a row that are followed for a title, its letters, and the status from which a page is an error's.
 _LONGEST_WAY, _LONGEST_TITLE, _FIRST_ERROR = 3, 160, 400
+
+
+def save_link(services: Services, url: str) -> PageLink | None:
+    """Return where staff may save a page that the archive does not have, and the desk's address; None without a desk.
+
+    The room only links there. What may not be shown is like what is not there, here as well.
+    """
+    address = services.settings().save.address
+    if not address or not url.startswith(("http://", "https://")):
+        return None
+    return PageLink(f"{address}/save?{urlencode({'url': url})}", address)
 
 
 def snapshot_rows(services: Services, heads: Sequence[RecordHead]) -> list[SnapshotRow]:

@@ -54,6 +54,8 @@ from webarcfs.room.theme.rendering import Look
 from webarcfs.room.views import Notice
 from webarcfs.room.visit import OfThread, Origins, Shared, Visit, reader_of
 from webarcfs.web.answering import Answering, peer
+from webarcfs.web.health import PATH as HEALTH_PATH
+from webarcfs.web.health import Health
 from webarcfs.web.language import negotiated
 from webarcfs.web.routing import PathRoute, name_expression, static_routes
 
@@ -210,6 +212,8 @@ ROUTES: tuple[RoomRoute, ...] = (
     RoomRoute("news", "/news.atom", about.news),
     RoomRoute("robots", "/robots.txt", _robots),
 )
+#: Paths of the room that answer as the public may see it, whoever asks.
+PUBLIC_ROUTES: tuple[RoomRoute, ...] = (RoomRoute("metrics", "/metrics", about.metrics),)
 #: Paths of replay's listener: archived pages, and what they embed.
 REPLAY_ROUTES: tuple[RoomRoute, ...] = (
     RoomRoute("past", "/web/", _replayed),
@@ -242,6 +246,7 @@ class _Room:
         self.origins = Origins(options.origin if self.two else "", options.replay_origin)
         self.base = options.origin
         self.runs_scripts = options.engine is Engine.PYWB
+        self.health = Health(self.look_at_archive)
 
     def visit(self, request: Request, reader: Reader, token: str) -> Visit:
         """Return the visit of a request, its services in step with the archive."""
@@ -283,9 +288,16 @@ class _Room:
 
         return [route.bound(endpoint(route)) for route in routes]
 
+    def look_at_archive(self) -> None:
+        """Read a little of what answers need. Raises what reading raises."""
+        if not self.shared.archive.is_there:
+            raise self.shared.archive.missing("the archive")
+        about.look_at(self.services.of(Reader()))
+
     def router(self, *routes: list[PathRoute]) -> Router:
         """Return the app of a listener."""
-        return Router(list(chain(*routes)), redirect_slashes=False, default=self.answering.endpoint(_absent))
+        health = PathRoute("health", HEALTH_PATH).bound(self.answering.endpoint(self.health.answer))
+        return Router(list(chain(*routes, [health])), redirect_slashes=False, default=self.answering.endpoint(_absent))
 
     def error(self, request: Request, status: HTTPStatus, error: WebarcError | None) -> Response:
         """Return the page of an error, which must not depend on what it is about."""
@@ -315,7 +327,8 @@ _TOO_LONG = (
 def make(options: RoomOptions) -> RoomApps:
     """Make the apps of a worker. Raises NotAnArchive, and what opening the archive raises."""
     room = _Room(options)
-    own, named = room.bound(ROUTES, room.of_proxy), room.bound(NAMED_ROUTES, room.of_token)
+    own = room.bound(ROUTES, room.of_proxy) + room.bound(PUBLIC_ROUTES, room.of_public)
+    named = room.bound(NAMED_ROUTES, room.of_token)
     static, close = static_routes(room.answering, room.look.static_file), room.answering.close
     source = room.router(room.bound(PYWB_ROUTES, room.of_public))
     if not room.two:

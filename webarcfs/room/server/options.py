@@ -42,6 +42,7 @@ class ServerOptions:
     workers: int = 2
     access_log: str = ""
     opens_browser: bool = False
+    logs_json: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp
 
 from webarcfs.archive.system import processes
+from webarcfs.archive.system.json_log import log_json
 from webarcfs.room.server.options import Engine, RoomOptions, ServerOptions, room_options
 from webarcfs.web.access_log import OFF, STDOUT, AccessLog, Logged
 from webarcfs.web.connections import (
@@ -58,10 +59,11 @@ def serve(options: ServerOptions, say: Callable[[str], None] = print, make: Make
         if options.engine is Engine.PYWB:
             listeners.append(bind(TcpAddress("127.0.0.1", 0), 0))
         processes.become_owner(options.archive)
-        _log_to_stderr()
+        _log_to_stderr(as_json=options.logs_json)
         with _pywb(options, listeners[-1]) as pywb:
             addresses = [listener.address for listener in listeners]
-            served = partial(_served, replace(room_values, pywb=pywb), _log_path(options), addresses, make or _make)
+            log = (_log_path(options), options.logs_json)
+            served = partial(_served, replace(room_values, pywb=pywb), log, addresses, make or _make)
             WorkerProcesses(
                 served, listeners, options.workers, partial(_tell, options, room_values, room.address, say)
             ).run()
@@ -108,8 +110,10 @@ def _pywb(options: ServerOptions, source: ListeningSocket) -> Iterator[str]:
         pywb.stop()
 
 
-def _log_to_stderr() -> None:
+def _log_to_stderr(*, as_json: bool) -> None:
     logging.basicConfig(format="webarc serve: %(message)s", level=logging.WARNING)
+    if as_json:
+        log_json()
 
 
 def _tell(options: ServerOptions, room_values: RoomOptions, where: Address, say: Callable[[str], None]) -> None:
@@ -129,10 +133,11 @@ def _make(options: RoomOptions) -> RoomApps:
     return make(options)
 
 
-def _served(options: RoomOptions, access_log: str, addresses: Sequence[Address], make: Make) -> ServedApps:
+def _served(options: RoomOptions, access_log: tuple[str, bool], addresses: Sequence[Address], make: Make) -> ServedApps:
     """Return the apps of a worker, within what all requests pass through, for sockets at these addresses."""
-    _log_to_stderr()
-    log = AccessLog(access_log)
+    path, as_json = access_log
+    _log_to_stderr(as_json=as_json)
+    log = AccessLog(path, as_json=as_json)
     apps = make(options)
 
     def within(app: ASGIApp, name: str, address: Address, origin: str, headers: dict[str, str]) -> ASGIApp:

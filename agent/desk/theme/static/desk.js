@@ -26,6 +26,7 @@
         for (const place of own.querySelectorAll("[data-figure]")) say(place, job[place.dataset.figure]);
       }
     }
+    for (const own of document.querySelectorAll("[data-ends]")) own.hidden = own.dataset.ends in told.jobs;
     const ended = document.querySelector("[data-ended]");
     if (ended) {
       const known = [...document.querySelectorAll("[data-known]")].map((each) => each.dataset.known).sort().join(" ");

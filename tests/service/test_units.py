@@ -1,0 +1,194 @@
+"""Units for several archives: the templates, and those that are written for an archive, which systemd must take."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.service.units import Part, UnitOf, unit_text
+from tests.support import crawls
+from tests.support.agents import configure
+from tests.support.crawls import run_command
+from tests.support.site import Site
+from tests.support.sources import ROOT
+from webarcfs.archive.config.directory import Archive, create, path
+from webarcfs.archive.model.errors import UsageError
+
+archive = crawls.archive
+pytestmark = pytest.mark.store
+
+BEFORE = {"agent": "webarc-agent.service", "desk": "webarc-desk.service", "room": "webarc-room.service"}
+
+
+def _template(part: Part) -> str:
+    return path("examples", part.template).read_text("utf-8")
+
+
+def _verified(folder: Path, name: str) -> None:
+    for command in (["verify", "--man=no"], ["security", "--offline=true", "--threshold=100", "--no-pager"]):
+        done = subprocess.run(
+            ["systemd-analyze", *command, str(folder / name)], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert not re.search("Unknown|ignoring|not executable|Failed", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("part", list(Part))
+def test_systemd_takes_the_templates(part: Part, tmp_path: Path) -> None:
+    text = re.sub("/usr/local/bin/[a-z.-]+", "/bin/true", _template(part))
+    (tmp_path / f"webarc-{part}@.service").write_text(text, "utf-8")
+    (tmp_path / f"webarc-{part}@town.service").symlink_to(tmp_path / f"webarc-{part}@.service")
+    _verified(tmp_path, f"webarc-{part}@town.service")
+
+
+@pytest.mark.parametrize("part", sorted(BEFORE))
+def test_a_template_protects_as_the_unit_of_one_archive_does(part: str) -> None:
+    """What is said there of an archive at /srv/webarc is said here of each."""
+
+    def lines(name: str) -> set[str]:
+        text = (ROOT / "examples" / name).read_text("utf-8").replace("-%i", "").replace(" \\\n", "")
+        return {line for line in text.splitlines() if line and not line.startswith(("#", "Exec", "EnvironmentFile"))}
+
+    assert lines(f"webarc-{part}@.service") == lines(BEFORE[part])
+
+
+@pytest.mark.parametrize(
+    "name", ["town", "with a blank", "\u00dcmlaut \u65e5\u672c", "50 % of $HOME; #x", "x" * 60, "a,b=c", "%i"]
+)
+@pytest.mark.parametrize("part", list(Part))
+def test_systemd_takes_a_unit_for_any_folder(part: Part, name: str, tmp_path: Path) -> None:
+    """And it gets the folder as it is: systemd prints the command that it would run."""
+    archive = create(tmp_path / name)
+    words = ["service", "install", part, "--archive", archive.root, "--name", "town", "--to", tmp_path / "units"]
+    done = run_command(*words, *(["--on", tmp_path / f"on {name}"] if part is Part.MOUNT else []))
+    assert done.code == 0, done.err
+    unit = f"webarc-{part}@town.service"
+    assert f"enable --now webarc-{part}@town" in done.out
+    _verified(tmp_path / "units", unit)
+    text = (tmp_path / "units" / unit).read_text()
+    command = re.search("^ExecStart=(.*)$", text, re.MULTILINE)
+    assert command is not None
+    words = [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(command[1])]
+    assert str(archive.root) in words
+    assert Path(words[0]).is_file()
+    assert "/srv/webarc" not in text and "/usr/local" not in text
+    again = run_command("service", "install", part, "--archive", archive.root, "--name", "town",
+                        "--to", tmp_path / "units", *(["--on", "/mnt/x"] if part is Part.MOUNT else []))  # fmt: skip
+    assert again.code == 0, "what was written so is replaced"
+
+
+def test_options_are_those_of_the_program_and_a_room_at_a_port_has_the_network(archive: Archive) -> None:
+    done = run_command("service", "print", "room", "--archive", archive.root, "--", "--listen", "8080", "--host", "a b")
+    assert '--listen 8080 --host "a b" $WEBARC_ROOM_OPTIONS' in done.out
+    assert "--replay-listen" not in done.out and "PrivateNetwork" not in done.out
+    assert "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\n" in done.out
+    done = run_command("service", "print", "room", "--archive", archive.root)
+    assert "--replay-listen" in done.out and "PrivateNetwork=true" in done.out
+
+
+def test_what_a_unit_may_touch_follows_the_archive(archive: Archive) -> None:
+    archive.settings.write_text('[backup]\nto = "/media/a disk/webarc"\n')
+    text = run_command("service", "print", "agent", "--archive", archive.root).out
+    assert f'ReadWritePaths={archive.root} "-/media/a disk/webarc"\n' in text
+    assert ("PrivateTmp=false" in text) == archive.root.is_relative_to("/tmp")
+    unit = UnitOf(part=Part.AGENT, name="x", root=Path("/srv/x"), programs=Path("/opt/bin"), user="anna", group="staff")
+    text = unit_text(_template(Part.AGENT), unit)
+    assert "ProtectHome=true" in text and "PrivateTmp=true" in text
+    assert "User=anna\nGroup=staff\n" in text
+    at_home = dataclasses.replace(unit, programs=Path("/home/a/.venv/bin"))
+    assert "ProtectHome=read-only" in unit_text(_template(Part.AGENT), at_home)
+
+
+def test_a_unit_of_ones_own_needs_no_root(archive: Archive, tmp_path: Path) -> None:
+    for part in ("agent", "desk", "room"):
+        done = run_command(
+            "service", "install", part, "--archive", archive.root, "--user", XDG_CONFIG_HOME=str(tmp_path)
+        )
+        assert done.code == 0 and "systemctl --user" in done.out, done.err
+        unit = tmp_path / "systemd" / "user" / f"webarc-{part}@archive.service"
+        text = unit.read_text()
+        assert not re.search("^(User|Group|Protect|Private|Capability|Restrict(?!Prevent|=|Sec))", text, re.MULTILINE)
+        assert "WantedBy=default.target" in text
+        done2 = subprocess.run(
+            ["systemd-analyze", "--user", "verify", "--man=no", str(unit)], capture_output=True, text=True, check=False,
+            timeout=60, env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+        )  # fmt: skip
+        assert "Unknown" not in done2.stderr and "not executable" not in done2.stderr, done2.stderr
+
+
+def test_what_others_wrote_and_what_systemd_cannot_be_told_is_refused(archive: Archive, tmp_path: Path) -> None:
+    units = tmp_path / "units"
+    units.mkdir()
+    (units / "webarc-agent@town.service").write_text("[Unit]\n# mine\n")
+    done = run_command("service", "install", "agent", "--archive", archive.root, "--name", "town", "--to", units)
+    assert done.code == 1 and "was not written by this command" in done.err
+    assert (units / "webarc-agent@town.service").read_text() == "[Unit]\n# mine\n"
+    for words in (["agent", "--name", "a/b"], ["agent", "--name", "a@b c"], ["mount"], ["agent", "--on", "/mnt/x"],
+                  ["agent", "--", "a\nb"]):  # fmt: skip
+        done = run_command("service", "print", words[0], "--archive", archive.root, *words[1:])
+        assert (done.code, done.out) == (1, ""), words
+    odd = create(tmp_path / "a\nb")
+    done = run_command("service", "print", "agent", "--archive", odd.root, "--name", "x")
+    assert done.code == 1 and "systemd takes in no path" in done.err
+
+
+@given(st.text(max_size=20), st.sampled_from(list(Part)))
+def test_no_name_of_a_folder_makes_a_line_of_a_unit(name: str, part: Part) -> None:
+    unit = UnitOf(part=part, name="x", root=Path("/srv") / name.replace("/", "_"), programs=Path("/opt/bin"), user="a",
+                  group="a", point=Path("/mnt/x"))  # fmt: skip
+    plain = UnitOf(part=part, name="x", root=Path("/srv/x"), programs=Path("/opt/bin"), user="a", group="a",
+                   point=Path("/mnt/x"))  # fmt: skip
+    try:
+        text = unit_text(_template(part), unit)
+    except UsageError:
+        return
+    keys = [line.partition("=")[0] for line in text.splitlines() if not line.startswith("#")]
+    expected = unit_text(_template(part), plain)
+    assert keys == [line.partition("=")[0] for line in expected.splitlines() if not line.startswith("#")]
+
+
+# -- without a home folder ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("home", [None, "/nonexistent", ""])
+def test_everything_works_without_a_home_folder(archive: Archive, tmp_path: Path, home: str | None) -> None:
+    """As in a unit whose user has none: crawls by wget, git, the index, reports."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("HOME", "XDG_CONFIG_HOME", "USER")}
+    environment |= {} if home is None else {"HOME": home}
+    environment |= {"COLUMNS": "200"}
+
+    def run(*words: str | Path, code: int = 0) -> str:
+        done = subprocess.run(
+            [*crawls.COMMAND, *words], capture_output=True, text=True, check=False, env=environment, timeout=240,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    with Site() as site:
+        site.add_html("/", "harbour")
+        configure(archive, {"name": "town", "urls": [site.url("/")], "private_addresses": True})
+        run("start", "--once", "--archive", archive.root)
+    run("status", "--archive", archive.root)
+    run("metrics", "--archive", archive.root)
+    run("report", "--archive", archive.root, "town")
+    run("backup", "--archive", archive.root, tmp_path / "backup")
+    run("maintain", "--archive", archive.root)
+    run("verify", "--archive", archive.root)
+    run("archives")
+    run("service", "print", "agent", "--archive", archive.root)
+    run("status", "--archive", "nobody", code=2)
+    done = subprocess.run(
+        [crawls.COMMAND[0], "-c", "from webarcfs.commands.cli import main; main()", "serve", "--check", "--archive",
+         archive.root, "--listen", "0"],
+        capture_output=True, text=True, check=False, env=environment, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
