@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import starmap
 from pathlib import Path
 from typing import Any, Final
@@ -1021,27 +1022,53 @@ def find_record(catalogue: Catalogue, job: str, publication: str) -> Record:
     raise NotFound(f"the catalogue has no record of {job}; `webarc-agent record list` lists them")
 
 
-def patch_refusal(  # noqa: PLR0911 # a reason each
-    archive: Archive, catalogue: Catalogue, record: Record
-) -> str:
-    """Return why a record takes no patch now; empty if it takes one."""
-    if is_import(record.id):
-        return "it is an import, which asks no server"
-    if record.state is RecordState.OPEN:
-        return "its crawl has not ended"
-    if not record.parts:
-        return "its crawl published nothing, so there is nothing to patch: crawl it again"
-    if record.state is RecordState.DISCARDED:
-        return f"it is discarded; `webarc-agent record restore {record.id}` takes that back"
-    if record.state is RecordState.REJECTED:
-        return f"it is rejected; `webarc-agent record reopen {record.id}` takes that back"
-    if record.state is RecordState.RELEASED and record.release != Release.AUTOMATIC:
-        return (
+class PatchRefusal(StrEnum):
+    """Why a record takes no patch."""
+
+    IMPORT = "import"
+    OPEN = "open"
+    EMPTY = "empty"
+    DISCARDED = "discarded"
+    REJECTED = "rejected"
+    RELEASED = "released"
+    OLDER = "older"
+
+
+def judge_patch(archive: Archive, catalogue: Catalogue, record: Record) -> tuple[PatchRefusal, str] | None:
+    """Return why a record takes no patch now, with the newer crawl if there is one; None if it takes one."""
+    refusals = (
+        (PatchRefusal.IMPORT, is_import(record.id)),
+        (PatchRefusal.OPEN, record.state is RecordState.OPEN),
+        (PatchRefusal.EMPTY, not record.parts),
+        (PatchRefusal.DISCARDED, record.state is RecordState.DISCARDED),
+        (PatchRefusal.REJECTED, record.state is RecordState.REJECTED),
+        (PatchRefusal.RELEASED, record.state is RecordState.RELEASED and record.release != Release.AUTOMATIC),
+    )
+    for refusal, is_so in refusals:
+        if is_so:
+            return refusal, ""
+    newer = _newer(archive, catalogue, record)
+    return (PatchRefusal.OLDER, newer) if newer else None
+
+
+def patch_refusal(archive: Archive, catalogue: Catalogue, record: Record) -> str:
+    """Return why a record takes no patch now, for who has a terminal; empty if it takes one."""
+    judged_patch = judge_patch(archive, catalogue, record)
+    if judged_patch is None:
+        return ""
+    refusal, newer = judged_patch
+    return {
+        PatchRefusal.IMPORT: "it is an import, which asks no server",
+        PatchRefusal.OPEN: "its crawl has not ended",
+        PatchRefusal.EMPTY: "its crawl published nothing, so there is nothing to patch: crawl it again",
+        PatchRefusal.DISCARDED: f"it is discarded; `webarc-agent record restore {record.id}` takes that back",
+        PatchRefusal.REJECTED: f"it is rejected; `webarc-agent record reopen {record.id}` takes that back",
+        PatchRefusal.RELEASED: (
             "it is released, and readers would see pages that nobody has checked: withdraw it first "
             f"(`webarc-agent record withdraw {record.id} --reason TEXT`), and release it after the patch"
-        )
-    newer = _newer(archive, catalogue, record)
-    return f"{newer} is a newer crawl of {record.publication}; patch that one" if newer else ""
+        ),
+        PatchRefusal.OLDER: f"{newer} is a newer crawl of {record.publication}; patch that one",
+    }[refusal]
 
 
 def _newer(archive: Archive, catalogue: Catalogue, record: Record) -> str:

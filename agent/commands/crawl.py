@@ -129,7 +129,8 @@ def crawl(
 
     With --missing it asks again for URLs that failed, each with what it needs, by the publication's settings and those
     given here. What comes belongs to the record of that crawl. If nothing is missing, or nothing of that word or URL,
-    it says so, and ends with 0. It ends with 1 for a word that crawl.log cannot have.
+    it says so, and ends with 0. It ends with 1 for a word that crawl.log cannot have. With URLs it asks for exactly
+    these, whatever kept the crawl from them, also for pages that it never saw; hosts and excludes hold.
 
     A crawl on an occasion comes beside the regular ones: the publication is due as before, unless the crawl shifts it.
 
@@ -137,6 +138,7 @@ def crawl(
     Example:
       webarc-agent crawl --publication example --type occasion --reason 'end of the election period'
       webarc-agent crawl --missing example --word timeout --timeout 120
+      webarc-agent crawl --missing example https://www.example.org/forgotten.html
     """
     place = opened(archive)
     crawl_as_before(place)
@@ -144,13 +146,16 @@ def crawl(
     values = {key: value for key, value in given.items() if value is not None and value != ()}
     _check_missing(missing, urls, word, url_pattern, values)
     _check_urls(urls, values, page=page, cookies=cookies)
-    if [bool(urls), *(named is not None for named in (url_list, publication, resume, missing))].count(True) != 1:
+    if [
+        bool(urls) and missing is None,
+        *(named is not None for named in (url_list, publication, resume, missing)),
+    ].count(True) != 1:
         raise UsageError("give either URLs, or --list FILE, or --publication NAME, or --resume JOB, or --missing JOB")
     if (occasion == Occasion.OCCASION) != bool(reason.strip()) or (reason and publication is None):
         raise UsageError("--type occasion, --reason and --publication go together")
     if missing is not None:
-        plan = patching.plan(place, settings, _patched(place, missing), word=word, url=url_pattern)
-        _tell_plan(plan, is_narrowed=bool(word or url_pattern), form=form)
+        plan = patching.plan(place, settings, _patched(place, missing), word=word, url=url_pattern, urls=urls)
+        _tell_plan(plan, is_narrowed=bool(word or url_pattern or urls), form=form)
         if not plan.urls:
             return
         asked = _with(plan.definition, values)
@@ -206,7 +211,8 @@ def _tell_plan(plan: PlannedPatch, *, is_narrowed: bool, form: Form) -> None:
     else:
         click.echo(f"{plan.patch.job}: nothing {'of that ' * is_narrowed}is missing")
         if plan.patch.url:
-            click.echo("a URL that the crawl never saw is none of it; `webarc-agent crawl --page URL` archives that")
+            text = "a URL that the crawl never saw is none of it; `webarc-agent crawl --missing JOB URL` asks for that"
+            click.echo(text.replace("JOB", plan.patch.job))
     if not plan.left_out:
         return
     rest = plan.text_of_left_out()
@@ -296,8 +302,8 @@ def _check_missing(
 ) -> None:
     if missing is None and (word or url_pattern):
         raise UsageError("--word and --url go with --missing")
-    if missing is not None and urls:
-        raise UsageError("--missing takes what it asks for again by --url PATTERN")
+    if missing is not None and urls and (word or url_pattern):
+        raise UsageError("--word and --url choose among what is missing; URLs are asked for without them")
     if missing is not None and "depth" in values:
         raise UsageError("--missing follows no links; leave --depth out")
 

@@ -15,7 +15,7 @@ from agent.commands.common import archive_option, opened, settings_of, stop_on_s
 from agent.crawl import browser_check
 from agent.crawl.secrets import kept_back
 from agent.operations import first_crawls, trying
-from agent.operations.trying import Answer, MoreByDefaults, ShownStart, Trial
+from agent.operations.trying import NAMED_REFUSED, Answer, MoreByDefaults, ShownStart, Trial
 from agent.reports import tables
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import overview
@@ -34,6 +34,8 @@ from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_o
 _set = click.option(
     "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting, its value as in TOML. May be given again."
 )
+#: URLs that are named for each word why they would not be fetched.
+_MOST_REFUSED = 5
 #: Hosts of a trial that are named.
 _MOST_HOSTS = 20
 _every = click.option(
@@ -373,6 +375,10 @@ def _lines(trial: Trial) -> Iterator[str]:
         yield f"  and {trial.number - len(trial.would)} more"
     for word, count in sorted(trial.refused.items(), key=lambda item: -item[1]):
         yield f"{count} would not be, {word}: {tables.sentence_of(word) or ''}"
+        urls = trial.refused_urls.get(word, [])[:_MOST_REFUSED]
+        yield from (f"  {url}" for url in urls)
+        if count > len(urls):
+            yield f"  and {count - len(urls)} more; --json names {NAMED_REFUSED} of each word"
     for start in trial.shown:
         yield from _shown_lines(start)
     for url in trial.needs_browser:

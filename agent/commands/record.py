@@ -29,7 +29,7 @@ from agent.crawl import job_folder
 from agent.crawl.job_folder import step_folder
 from agent.operations import records
 from agent.operations.records import Measure, catalogue_of
-from agent.reports.missing_urls import advice_on
+from agent.reports.explanations import advice_on
 from agent.service import agent_status
 from agent.steps import checking, running
 from webarcfs.archive.catalogue import people

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from enum import IntEnum
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -22,11 +21,12 @@ from rich.table import Table
 from agent.commands.common import archive_option, of_former, opened, settings_of
 from agent.crawl import crawl_log, job_folder, job_orders, scope
 from agent.crawl.job_folder import JobState, kind_of
-from agent.crawl.vocabulary import CERTIFICATE_FAULTS, DECISIONS, IN_CRAWL_LOG, NOT_TRIED, Reason, ViewState
+from agent.crawl.vocabulary import CERTIFICATE_FAULTS, IN_CRAWL_LOG, Reason, ViewState
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
-from agent.reports import missing_urls, shown_pages, tables
-from agent.reports.missing_urls import advice_on
+from agent.reports import counted_urls, missing_urls, shown_pages, tables, url_fates
+from agent.reports.counted_urls import REASONS_OF_TABLES, Lack, UrlSelection, of_size_class
+from agent.reports.explanations import advice_on
 from agent.reports.report import (
     missing_in,
     missing_now,
@@ -38,14 +38,14 @@ from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import LogLine, Tables
 from agent.reports.tables import shares as site_shares
+from agent.reports.url_fates import MOST_LOGS, PossibleSource
+from agent.service import scheduler
 from webarcfs.access.gate import StaffGate
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
-from webarcfs.archive.index.database import CaptureIndex
-from webarcfs.archive.model.arc_paths import arc_path, second_path, split
 from webarcfs.archive.model.errors import Damaged, Exit, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import PAGE_ROLE, CommitTag, format_time, from_epoch
-from webarcfs.archive.model.urls import both_schemes, domain_of
+from webarcfs.archive.model.urls import domain_of
 from webarcfs.commands.completing import complete_reports
 from webarcfs.commands.lazy_commands import with_archive
 from webarcfs.commands.listing import (
@@ -54,6 +54,7 @@ from webarcfs.commands.listing import (
     Form,
     Row,
     format_option,
+    print_array,
     print_object,
     print_rows,
     show_table,
@@ -72,12 +73,8 @@ _TITLES = {
 }
 _SHOWN = ("url", "state", "words", "shown", "requests", "refused", "missed", "pictures")
 _TEXTLESS = ("url", "mime_type", "size", "fault", "meaning")
-#: Where a crawl ends by its settings: that says nothing of a URL to which a page of it has a link.
-_BEYOND = frozenset({Reason.TOO_DEEP, Reason.FOREIGN_HOST, Reason.PATHS})
 #: Passes over a log to what a page needs, the resources that are counted, and of these the missing ones that are named.
 _MOST_PASSES, _MOST_PARTS, _MOST_PARTS_NAMED = 6, 5_000, 20
-#: Reports that are looked through for a URL without a job, or for a host.
-_MOST_LOGS = 200
 _NUMBERS = ("requests", "refused", "missed")
 _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes", "share")
 
@@ -104,6 +101,19 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
     help="Explain the words of crawl.log, and end.",
 )
 @click.option("--url", metavar="URL", help="Why this URL is not archived, or what became of it.")
+@click.option(
+    "--word", metavar="WORD", help="List the URLs behind a count: not archived for this reason, or remarked so."
+)
+@click.option("--status", type=int, metavar="N", help="List the URLs of a status, as crawl.log has it.")
+@click.option("--host", "of_host", metavar="HOST", help="List the URLs of a host.")
+@click.option("--type", "mime", metavar="MIME", help="List the documents of a MIME type.")
+@click.option("--size", metavar="CLASS", help="List the documents of a class of sizes, as the table names it.")
+@click.option("--state", metavar="N", help="List the URLs of one of the table's states.")
+@click.option(
+    "--lack",
+    type=click.Choice([*Lack]),
+    help="List the resources that pages lack, all that is missing, or the pages that were known and not wanted.",
+)
 @click.option("--text", is_flag=True, help="List the documents that have no text for `webarc search`, and why.")
 @click.option("--shown", is_flag=True, help="List the pages that a browser showed with their requests, worst first.")
 @click.option("--shares", is_flag=True, help="What part of the site is archived, excluded, not to be had; a chart.")
@@ -133,6 +143,7 @@ def report(  # each option is a branch
     storage: bool,
     limit: int,
     former_limit: int | None,
+    **counted: Any,
 ) -> None:
     """Show what a job did, and what came of its URLs.
 
@@ -147,6 +158,10 @@ def report(  # each option is a branch
     what is shown for a publication that has no report yet.
 
     Of an import it names the revisits that found nothing. They wait, until a later import has what they repeat.
+
+    With --word, --status, --host, --type, --size, --state or --lack it lists the URLs behind a count of its tables,
+    each with its status, the word for why, and the page that led to it. Several of them narrow the list. A word with a
+    colon at its end stands for all that begin with it.
 
     With --url it shows what became of one URL: the words of crawl.log for it with what they mean, the page that led to
     it, and of a page what it needs and whether that came. Where the crawl never saw it, it says so. Without a job, or
@@ -185,8 +200,13 @@ def report(  # each option is a branch
         return
     folder, host = _find_named(place, job)
     live = folder.parent == place.jobs
+    if any(value is not None for value in counted.values()):
+        if text or shown or shares:
+            raise UsageError("--text, --shown and --shares are lists of their own")
+        _list_urls(place, folder, _selection(counted, host), form, live=live)
+        return
     summary = _summary_now(place, folder)
-    if is_patched := "patched_by" in summary:
+    if "patched_by" in summary:
         summary["missing"] = asdict(missing_now(place, folder.name, summary))
     _narrow(summary, host)
     if text:
@@ -202,7 +222,14 @@ def report(  # each option is a branch
         rows = [{"what": name, "documents": count, "share": round(share, 1)} for name, count, share in parts]
         print_rows(form, rows, lambda _: _show_shares(parts), as_json=_print_array)
         return
-    after_patches = _tables_after_patches(place, folder.name, host) if is_patched else None
+    _show_tables(place, folder, host, summary, form=form, top=top, live=live)
+
+
+def _show_tables(
+    place: Archive, folder: Path, host: str | None, summary: dict[str, Any], *, form: Form, top: int, live: bool
+) -> None:
+    """Print the summary of a job with the tables of its log."""
+    after_patches = _tables_after_patches(place, folder.name, host) if "patched_by" in summary else None
     if after_patches is not None:
         job_tables, failed = after_patches
         summary["hosts"] = [end | {"failed": failed[end["host"]]} for end in summary.get("hosts", ())]
@@ -220,6 +247,54 @@ def report(  # each option is a branch
 
     lacks = (_lack_as_row(*row) for row in missing_in(summary).rows)
     print_rows(form, chain(tables.as_rows(job_tables), lacks), show_all, as_json=print_all, columns=_CSV, newline="\n")
+
+
+_URL_COLUMNS = ("url", "status", "word", "archived", "type", "size", "referrer", "notes")
+
+
+def _selection(options: Mapping[str, Any], host: str | None) -> UrlSelection:
+    """Return the URLs that the options mean. Types and sizes are counted of what is archived. Raises UsageError."""
+    word, mime, size, lack = (options[name] for name in ("word", "mime", "size", "lack"))
+    if word is not None and not missing_urls.is_word(word) and word not in REASONS_OF_TABLES:
+        raise UsageError(f"{word!r} is no word of crawl.log; `webarc-agent report --words` lists them")
+    least, below = of_size_class(size) if size is not None else (0, None)
+    return UrlSelection(
+        word=word or "",
+        status=options["status"],
+        host=options["of_host"] or host or "",
+        mime=mime or "",
+        state=options["state"] or "",
+        is_kept=True if mime is not None or size is not None else None,
+        least=least,
+        below=below,
+        lack=Lack(lack) if lack is not None else None,
+    )
+
+
+def _list_urls(archive: Archive, folder: Path, selection: UrlSelection, form: Form, *, live: bool) -> None:
+    """Print the URLs of a selection as they are read: a log may have millions of lines."""
+    lines = (
+        counted_urls.chosen_of_open(folder, selection) if live else counted_urls.chosen(archive, folder.name, selection)
+    )
+    print_rows(form, map(_url_as_row, lines), _url_lines, as_json=print_array, columns=_URL_COLUMNS, newline="\n")
+
+
+def _url_as_row(line: LogLine) -> Row:
+    return {
+        "url": line.url, "status": line.status, "word": "" if line.archived else line.reason,
+        "archived": line.archived, "type": line.mime.strip("-"), "size": line.size,
+        "referrer": line.referrer.strip("-"), "notes": list(line.notes),
+    }  # fmt: skip
+
+
+def _url_lines(rows: Iterable[Row]) -> Iterator[str]:
+    is_empty = True
+    for row in rows:
+        is_empty = False
+        origin = f"  from {row['referrer']}" if row["referrer"] else ""
+        yield f"{row['url']}  {row['status']}  {row['word'] or 'archived'}{origin}"
+    if is_empty:
+        yield "no URL is so"
 
 
 def _tables_after_patches(place: Archive, job: str, host: str | None) -> tuple[Tables, Counter[str]] | None:
@@ -264,25 +339,10 @@ def _lack_as_row(host: str, word: str, urls: int) -> Row:
 _print_array = partial(print_object, indent=1)
 
 
-def _target_in(log: Iterable[str], url: str) -> str:
-    """Return the URL to which a redirect leads, as far as the crawl found the target by it first; else empty."""
-    near = (text for text in log if url in text)
-    return next((line.url for line in tables.parsed(near) if line.path.endswith("R") and line.referrer == url), "")
-
-
 def _targets_of(archive: Archive, folder: Path, lines: Iterable[LogLine]) -> dict[str, str]:
     """Return URL → target of the redirects among these lines."""
     redirects = (line.url for line in lines if line.status in tables.REDIRECTS)
-    return {redirect: _target_of(archive, folder, redirect) for redirect in redirects}
-
-
-def _target_of(archive: Archive, folder: Path, url: str) -> str:
-    """Return the URL to which a redirect leads, by the logs of a crawl and of its patches; else empty."""
-    for report_folder in (folder, *missing_urls.patches_of(archive, folder.name)):
-        with suppress(NotFound, Damaged), crawl_log.reading(report_folder) as log:
-            if target := _target_in(log, url):
-                return target
-    return ""
+    return {redirect: url_fates.target_of(archive, folder.name, redirect) for redirect in redirects}
 
 
 def _lines_about(archive: Archive, folder: Path, url: str, *, live: bool) -> dict[str, LogLine]:
@@ -292,71 +352,26 @@ def _lines_about(archive: Archive, folder: Path, url: str, *, live: bool) -> dic
         return tables.lines_of(log, url, live=True)
 
 
-def _names(archive: Archive) -> list[str]:
-    """Return the names of all reports, newest first."""
-    names = (folder.name for folder in archive.reports.iterdir())
-    return sorted((name for name in names if not name.startswith(".")), reverse=True)
-
-
 def _newest(archive: Archive) -> str:
     """Return the newest job that has a report. Raises NotFound."""
-    names = _names(archive)
+    names = url_fates.report_names(archive)
     if not names:
         raise NotFound("no crawl has ended here: there is no report")
-    return _crawl_of(archive, archive.reports / names[0]).name
-
-
-def _crawl_of(archive: Archive, report: Path) -> Path:
-    """Return the report of the crawl that the job of a report patched; else that report."""
-    return archive.reports / (missing_urls.patched_by(report) or report.name)
-
-
-class Knowledge(IntEnum):
-    """What a crawl knows of a URL: it saw a link to it, had a reason not to ask for it, or asked for it."""
-
-    NONE = 0
-    SEEN = 1
-    REFUSED = 2
-    ASKED = 3
-
-
-def _knowledge_of(line: LogLine) -> Knowledge:
-    if line.archived or line.status > 0:
-        return Knowledge.ASKED
-    if line.reason in _BEYOND:
-        return Knowledge.SEEN
-    return Knowledge.REFUSED if line.reason in DECISIONS or line.status in NOT_TRIED else Knowledge.ASKED
-
-
-def _that_knows(archive: Archive, url: str, reports: Iterable[Path]) -> Path | None:
-    """Return the report of the newest crawl that knows most of a URL, the newest report first; None: none."""
-    best, most = None, Knowledge.NONE
-    for report in reports:
-        with suppress(Damaged, NotFound), crawl_log.reading(report) as log:
-            knows = max(map(_knowledge_of, tables.lines_of(log, url).values()), default=Knowledge.NONE)
-            if knows > most:
-                best, most = report, knows
-            if most is Knowledge.ASKED:
-                break
-    return None if best is None else _crawl_of(archive, best)
+    return url_fates.crawl_of(archive, archive.reports / names[0]).name
 
 
 def _captures_of(archive: Archive, url: str) -> list[str]:
-    """Return the commitTags of the snapshots whose crawls stored something at a URL's place, newest first.
-
-    Where webarc.db cannot be asked, a line says that it is not known.
-    """
-    path = f"/{arc_path(url)}"
+    """Return what `url_fates.captures_of` does; where webarc.db cannot be asked, a line says that it is not known."""
     try:
-        with CaptureIndex(archive.database) as index:
-            versions, redirects = index.at(path, f"/{second_path(url)}")
-    except NotFound:  # nothing was captured yet
-        return []
+        return url_fates.captures_of(archive, url)
     except (WebarcError, OSError) as error:
         _complain_of("whether another crawl has it", error)
         return []
-    stored = {row.stored for row in chain(versions, redirects) if row.url in both_schemes(url)}
-    return [str(CommitTag(from_epoch(seq), split(path)[0])) for seq in sorted(stored, reverse=True)]
+
+
+def _sources_of(archive: Archive, url: str) -> Sequence[PossibleSource]:
+    """Return the publications of a URL's host."""
+    return url_fates.possible_sources(archive, settings_of(archive), scheduler.read(archive).last, url)
 
 
 def _complain_of(what: str, error: Exception) -> None:
@@ -390,9 +405,10 @@ def _tell_url(archive: Archive, job: str | None, url: str, form: Form) -> None:
     if job:
         folder: Path | None = find(archive, job, url)[0]
     else:
-        folder = _that_knows(archive, url, (archive.reports / name for name in _names(archive)[:_MOST_LOGS]))
+        names = url_fates.report_names(archive)[:MOST_LOGS]
+        folder = url_fates.find_that_knows(archive, url, (archive.reports / name for name in names))
     if folder is None:
-        fate = UrlFate(url, {}, captures=_captures_of(archive, url))
+        fate = UrlFate(url, {}, captures=_captures_of(archive, url), sources=_sources_of(archive, url))
     else:
         is_live = folder.parent == archive.jobs
         lines = _lines_about(archive, folder, url, live=is_live)
@@ -403,6 +419,7 @@ def _tell_url(archive: Archive, job: str | None, url: str, form: Form) -> None:
             {} if is_live else _targets_of(archive, folder, lines.values()),
             [] if is_live else _parts_of(archive, folder, lines.get(url)),
             [] if any(line.archived for line in lines.values()) else _captures_of(archive, url),
+            [] if lines else _sources_of(archive, url),
         )
     if form is Form.JSON:
         _print_array(fate.as_json())
@@ -418,7 +435,8 @@ class UrlFate:
     """What became of a URL, by the summary and the log of a crawl; `summary` is empty where no crawl saw it.
 
     `lines` are those of its spellings, `targets` those of redirects among them, `parts` what it needs, `captures` the
-    snapshots that have it where this crawl has not.
+    snapshots that have it where this crawl has not. `sources` are the publications of its host, of a URL that is not
+    known.
     """
 
     url: str
@@ -427,6 +445,7 @@ class UrlFate:
     targets: Mapping[str, str] = field(default_factory=dict)
     parts: Sequence[LogLine] = ()
     captures: Sequence[str] = ()
+    sources: Sequence[PossibleSource] = ()
 
     @property
     def host(self) -> dict[str, Any] | None:
@@ -452,6 +471,7 @@ class UrlFate:
             "job": self.summary.get("job", ""),
             "needs": {"resources": len(self.parts), "missing": [[part.url, part.reason] for part in self.lacks]},
             "captures": self.captures,
+            "publications": [asdict(source) for source in self.sources],
         }
 
     def texts(self) -> Iterator[str]:
@@ -481,9 +501,13 @@ class UrlFate:
         if self.summary:
             yield f"{self.url} was not seen by {self.summary['job']}: no page that the crawl read has a link to it"
         else:
-            yield f"none of the last {_MOST_LOGS} crawls saw {self.url}: no page that they read has a link to it"
+            yield f"none of the last {MOST_LOGS} crawls saw {self.url}: no page that they read has a link to it"
             if not self.captures:
                 yield f"  `webarc-agent crawl --page {shlex.quote(self.url)}` archives it"
+        for source in self.sources:
+            word = f"{source.reason}: {tables.sentence_of(source.reason) or ''}"
+            would = f"would not ask for it: {word}" if source.reason else "would ask for it where a page links to it"
+            yield f"  the publication {source.publication} {would}{' (retired)' * source.is_retired}"
 
 
 def _what_to_do(line: LogLine, summary: dict[str, Any]) -> Iterator[str]:
@@ -580,7 +604,7 @@ def find(archive: Archive, name: str | None, url: str = "") -> tuple[Path, str |
     """
     if not name:
         return archive.reports / _newest(archive), None
-    folders = [archive.reports / job for job in _names(archive)]
+    folders = [archive.reports / job for job in url_fates.report_names(archive)]
     for folder in folders:
         if folder.name == name or kind_of(folder.name) == name:
             return folder, None
@@ -591,7 +615,7 @@ def find(archive: Archive, name: str | None, url: str = "") -> tuple[Path, str |
             if (path / crawl_log.PLAIN).exists():
                 return path, None
             raise NotFound(f"{name} has no report yet, and nothing was fetched: it is about to begin, or waits")
-    if (of_host := _of_host(archive, name, url, folders[:_MOST_LOGS])) is not None:
+    if (of_host := _of_host(archive, name, url, folders[:MOST_LOGS])) is not None:
         return of_host, None
     for folder in folders:  # a crawl of a list: the rest of its name is of the list's content
         if re.fullmatch(rf"{re.escape(name)}-[0-9a-f]{{8}}", kind_of(folder.name) or ""):
@@ -599,7 +623,7 @@ def find(archive: Archive, name: str | None, url: str = "") -> tuple[Path, str |
     last = f"; the last one is {folders[0].name}" if folders else "; there are none yet"
     raise NotFound(
         f"there is no report of a job, publication or commitTag {name}, "
-        f"and none of the last {_MOST_LOGS} jobs published a host {name}{last}"
+        f"and none of the last {MOST_LOGS} jobs published a host {name}{last}"
     )
 
 
@@ -608,10 +632,10 @@ def _of_host(archive: Archive, host: str, url: str, reports: Sequence[Path]) -> 
 
     It is the one that knows most of `url`, if there is a URL that one of them saw; else the newest one of its site.
     """
-    if url and (telling := _that_knows(archive, url, _published(host, reports))) is not None:
+    if url and (telling := url_fates.find_that_knows(archive, url, _published(host, reports))) is not None:
         return telling
     newest: Path | None = None
-    for crawl in (_crawl_of(archive, report) for report in _published(host, reports)):
+    for crawl in (url_fates.crawl_of(archive, report) for report in _published(host, reports)):
         if not _only_adds(crawl):
             return crawl
         newest = newest or crawl

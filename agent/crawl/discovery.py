@@ -34,7 +34,7 @@ from agent.crawl.frontier import (  # fmt: skip
     RedirectCookies,
     WatchedFeed,
 )
-from agent.crawl.scope import ScopeVerdict, TypeRules
+from agent.crawl.scope import ScopeVerdict
 from agent.crawl.sitemaps import MOST_NESTED, MOST_SITEMAPS, USUAL_PLACE
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, PageResources, Profile, Publication
@@ -227,6 +227,17 @@ _KINDS: Mapping[str, LinkKind] = {
     "R": LinkKind.REDIRECT,
     "M": LinkKind.LISTED,
 }
+
+
+def judge_once_more(bounds: scope.CrawlScope, url: str, hops: str) -> ScopeVerdict | None:
+    """Return why a URL that a crawl before had found by these `hops` is not asked for again; None if it is.
+
+    It counts as near as a start URL.
+    """
+    embedded, is_start = scope.embedded_in(hops), not hops.strip("R")
+    return scope.judge(bounds, url, 0, _KINDS[hops[-1:]], is_start=is_start, embedded=embedded)
+
+
 #: URLs that are collected before they are written.
 _MOST_FINDS = 1_000
 
@@ -272,24 +283,8 @@ class Discovery:
         self._jars = jars
         self._is_settled = is_settled
         self.publication = publication
-        named = frozenset(map(scope.domain_in, publication.named_urls))
-        hosts = named | frozenset(frontier.get(HOSTS) or ())
-        self._scope = scope.CrawlScope(
-            hosts=hosts,
-            patterns=publication.hosts,
-            exclude=publication.exclude_hosts,
-            left_out=tuple(exclusion.match for exclusion in publication.exclude),
-            depth=publication.crawl.depth,
-            resources=publication.crawl.resources,
-            traps=_bounds(frontier, publication.crawl),
-            private_addresses=scope.may_be_private(publication),
-            private_hosts=named if publication.watch else None,
-            private_resources=publication.crawl.private_addresses,
-            paths=publication.crawl.paths,
-            extensions=publication.crawl.exclude_extensions,
-            types=TypeRules.of(publication.crawl, profile),
-            servers=publication.server,
-        )
+        hosts = frozenset(frontier.get(HOSTS) or ())
+        self._scope = scope.scope_of(publication, profile, hosts, _bounds(frontier, publication.crawl))
         self._crowd = UrlQuotas(frontier, publication.crawl)
         self._sessions = SessionIds(publication.crawl.session_parameters)
         self._patterns = Patterns(frontier, publication.crawl.max_pattern)
@@ -332,12 +327,9 @@ class Discovery:
 
     def once_more(self, url: str, hops: str) -> None:
         """Add a URL that a crawl before had found by these `hops`, judged as it was then; `flush` writes it."""
-        domain = scope.domain_in(url)
-        kind = _KINDS[hops[-1:]]
-        embedded = scope.embedded_in(hops)
-        is_start = not hops.strip("R")
-        verdict = scope.judge(self._scope, url, 0, kind, is_start=is_start, embedded=embedded)
-        find = FoundUrl(url=url, domain=domain, kind=kind, depth=0, hops=hops, embedded=embedded)
+        verdict = judge_once_more(self._scope, url, hops)
+        domain, embedded = scope.domain_in(url), scope.embedded_in(hops)
+        find = FoundUrl(url=url, domain=domain, kind=_KINDS[hops[-1:]], depth=0, hops=hops, embedded=embedded)
         self._finds.append(find if verdict is None else _refused(find, verdict))
         if len(self._finds) >= _MOST_FINDS:
             self.flush()

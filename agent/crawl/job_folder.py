@@ -339,8 +339,9 @@ class SavedPage:
 class Patch:
     """What a job asks for again: URLs that the crawl of `job`, which `record` describes, did not get.
 
-    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. `by` is who asked for it, in which
-    role, `person` the short name in people.toml.
+    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. With `urls` it is exactly these,
+    whatever the reason was, also those that the crawl never saw. `by` is who asked for it, in which role, `person` the
+    short name in people.toml.
     """
 
     record: str
@@ -350,6 +351,7 @@ class Patch:
     by: str = ""
     role: str = ""
     person: str = ""
+    urls: tuple[str, ...] = ()
 
     @property
     def of_anybody(self) -> Patch:
@@ -394,7 +396,7 @@ def save(folder: Path, definition: Definition) -> None:
         "only_adds": (begun or definition).only_adds,
     }
     if (patch := (begun or definition).patch) is not None:
-        content["patch"] = dataclasses.asdict(patch)
+        content["patch"] = {name: value for name, value in dataclasses.asdict(patch).items() if name != "urls" or value}
     if (page := (begun or definition).page) is not None:
         content["page"] = dataclasses.asdict(page)
     files.write_json(folder / FILE, content)
@@ -448,7 +450,10 @@ def _definition(content: dict[str, Any], where: str) -> Definition:
 
 
 def _patch(content: dict[str, Any] | None) -> Patch | None:
-    return None if content is None else Patch(**{key: str(value) for key, value in content.items()})
+    if content is None:
+        return None
+    named = {key: str(value) for key, value in content.items() if key != "urls"}
+    return Patch(**named, urls=tuple(map(str, content.get("urls", ()))))
 
 
 def _page(content: dict[str, Any] | None) -> SavedPage | None:

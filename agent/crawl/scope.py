@@ -392,6 +392,29 @@ class CrawlScope:
     private_hosts: frozenset[str] | None = None
 
 
+def scope_of(
+    publication: Publication, profile: Profile | None, hosts: frozenset[str] = frozenset(), traps: Bounds | None = None
+) -> CrawlScope:
+    """Return the bounds of a crawl of a publication; `hosts` are further hosts that belong to it."""
+    named = frozenset(map(domain_in, publication.named_urls))
+    return CrawlScope(
+        hosts=named | hosts,
+        patterns=publication.hosts,
+        exclude=publication.exclude_hosts,
+        left_out=tuple(exclusion.match for exclusion in publication.exclude),
+        depth=publication.crawl.depth,
+        resources=publication.crawl.resources,
+        traps=traps or Bounds(publication.crawl),
+        private_addresses=may_be_private(publication),
+        private_hosts=named if publication.watch else None,
+        private_resources=publication.crawl.private_addresses,
+        paths=publication.crawl.paths,
+        extensions=publication.crawl.exclude_extensions,
+        types=TypeRules.of(publication.crawl, profile),
+        servers=publication.server,
+    )
+
+
 #: What costs depth; and what belongs to a crawl wherever it lies on its host.
 CLICKED = frozenset({LinkKind.LINK, LinkKind.LISTED})
 _COUNTED = CLICKED | {LinkKind.REQUISITE}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from urllib.parse import urlencode
 
 # -- forms -------------------------------------------------------------------------------------------------------------
 
@@ -137,6 +138,7 @@ class JobCard:
 
     job: str
     name: str
+    kind: str
     publication: str
     state: str
     is_running: bool
@@ -162,20 +164,88 @@ class JobCard:
         return min(100, 100 * self.done // self.known) if self.known else 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedJob:
+    """A job that ended. `kind`, `result` and `why` are msgids; `record` is the path of its crawl, empty without one.
+
+    `why` explains what failed most often, `host_reason` is what the crawl said of its first incomplete host, in
+    English. `failures` are the URLs that failed to come, and `failures_href` leads to them.
+    """
+
+    job: str
+    name: str
+    kind: str
+    href: str
+    record: str
+    result: str
+    sign: str
+    is_whole: bool
+    why: str
+    host_reason: str
+    documents: int
+    added: int
+    changed: int
+    removed: int
+    bytes: int
+    duration: str
+    failures: int
+    failures_href: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlFateView:
+    """What a crawl did with a URL: sentences and advice are msgids. `found` says how it was found (a msgid).
+
+    `referrer` is the page that led to it, empty for none; `reason` the word of the log for why it is not archived.
+    """
+
+    url: str
+    is_archived: bool
+    status: int
+    reason: str
+    sentences: tuple[str, ...]
+    advice: str
+    found: str
+    referrer: str
+
+    @property
+    def href(self) -> str:
+        """The page about the page that led to it."""
+        return f"/missing?{urlencode({'url': self.referrer})}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlOfUrl:
+    """A crawl, and what it did with a URL: where the page about both is, and the line that says most of it."""
+
+    job: str
+    name: str
+    href: str
+    fate: UrlFateView
+
+
 @dataclass(frozen=True, slots=True)
 class LackRow:
-    """Resources of a host that pages lack: the word for why, and what to do (a msgid). No host: all further ones."""
+    """Resources of a host that pages lack: the word for why, and what to do (a msgid). No host: all further ones.
+
+    `href` is the path of these URLs.
+    """
 
     host: str
     word: str
     advice: str
     urls: int
+    href: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table of a report: heading (a msgid), rows as key, meaning, number, percent, bytes."""
+    """A table of a report: heading (a msgid), rows as key, meaning, number, percent, bytes.
+
+    `hrefs` has the path of the URLs behind a number, by its key.
+    """
 
     heading: str
     rows: tuple[tuple[str, str, int, float, int], ...]
     left: int = 0
+    hrefs: Mapping[str, str] = field(default_factory=dict)

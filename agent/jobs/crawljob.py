@@ -135,6 +135,25 @@ def not_archived(archive: Archive, patch: Patch, feed: str) -> Iterator[LogLine]
             yield line
 
 
+def to_ask_again(archive: Archive, patch: Patch, feed: str) -> Iterator[LogLine]:
+    """Yield the lines of the URLs that a patch asks for, before its scope is asked. The errors are those of `lines`.
+
+    A URL that is named and that no line is about comes at the end, as one to which a page has a link.
+    """
+    if not patch.urls:
+        for line in not_archived(archive, patch, feed):
+            if missing_urls.is_chosen(line, patch.word, patch.url):
+                yield line
+        return
+    unseen = dict.fromkeys(patch.urls)
+    for line in missing_urls.lines(archive, patch.job):
+        if line.url in unseen:
+            del unseen[line.url]
+            if line.url != feed and missing_urls.may_be_named(line):
+                yield line
+    yield from (LogLine(url, Status.WAITING, 0, "L", "-", (), "-") for url in unseen)
+
+
 def _hosts_with_pages(archive: Archive, patch: Patch) -> set[str]:
     """Return the hosts of which the crawl had pages: by its report, also where it published nothing new of them."""
     record, _ = Catalogue(archive).read(patch.record)
@@ -152,14 +171,11 @@ def add_missing(job: Job) -> None:
     if job.frontier.get(ASKED_URLS) is not None:
         return
     lines = _until_stopped(job, missing_urls.lines(job.archive, job.patch.job))
-    hosts = {line.host for line in lines if not line.path.strip("-R")}
-    job.frontier.set(HOSTS, sorted(hosts))
+    job.frontier.set(HOSTS, sorted(missing_urls.start_hosts(lines)))
     job.frontier.set(PAGE_HOSTS, sorted(_hosts_with_pages(job.archive, job.patch)))
     discovery = Discovery(job.frontier, job.publication, job.profile)
     number = 0
-    for line in _until_stopped(job, not_archived(job.archive, job.patch, feed_of(job.folder))):
-        if not missing_urls.is_chosen(line, job.patch.word, job.patch.url):
-            continue
+    for line in _until_stopped(job, to_ask_again(job.archive, job.patch, feed_of(job.folder))):
         number += 1
         hops = line.path.strip("-")
         discovery.once_more(line.url, hops)

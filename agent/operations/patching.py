@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from agent.catalogue import recording
 from agent.crawl import job_folder
+from agent.crawl.discovery import judge_once_more
 from agent.crawl.job_folder import Definition, Patch, publication_of
+from agent.crawl.scope import scope_of
 from agent.jobs import crawljob
 from agent.operations.records import catalogue_of
 from agent.reports import missing_urls
@@ -24,6 +26,10 @@ from webarcfs.archive.model.errors import NotFound, StepRefused, UsageError
 
 #: Words that a line names of URLs that are not asked for.
 _MOST_WORDS = 20
+#: URLs that a person may name for one patch.
+MOST_URLS = 1_000
+#: What stands for a word where a URL that is named is archived already, or is no page.
+ARCHIVED = "archived"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +59,18 @@ def plan(
     *,
     word: str = "",
     url: str = "",
+    urls: Sequence[str] = (),
     acting: Acting | None = None,
     counts: bool = True,
 ) -> PlannedPatch:
     """Return the patch of the crawl of a job that has ended. Unless it `counts`, it reads no further than to one URL.
 
+    With `urls` it is exactly these; those that the settings of the crawl leave out are counted, and not asked for.
     Raises NotFound without its report or record, StepRefused if the record takes none, Forbidden, and UsageError for
-    what is no word of crawl.log, or no pattern.
+    what is no word of crawl.log, no pattern, no URL, or for too many of them.
     """
+    if len(urls) > MOST_URLS:
+        raise UsageError(f"{len(urls)} URLs are too many to be named; {MOST_URLS} are the most")
     if word.strip() and not missing_urls.is_word(word.strip()):
         raise UsageError(f"{word.strip()!r} is no word of crawl.log; there are: {', '.join(missing_urls.WORDS)}")
     acting = acting or people.acting(archive, Right.CAPTURE)
@@ -70,14 +80,37 @@ def plan(
     record = recording.find_record(catalogue, job, publication_of(job))
     if why := recording.patch_refusal(archive, catalogue, record):
         raise StepRefused(f"{record.id} takes no patch: {why}")
+    named = tuple(sorted({validators.start_url(text) for text in urls}))
     patch = Patch(
-        record=record.id, job=job, word=word.strip(), url=_pattern(url), by=acting.name,
+        record=record.id, job=job, word=word.strip(), url=_pattern(url), by=acting.name, urls=named,
         **asdict(acting.warrant(Right.CAPTURE)),
     )  # fmt: skip
     asked = recording.definition_of(archive, record, settings)
     asked = dataclasses.replace(asked, instances=settings.crawl.max_instances, only_adds=True, patch=patch)
-    urls, left_out = _count(archive, patch, asked.publication.watch, counts=counts)
-    return PlannedPatch(asked, patch, urls, left_out)
+    if named:
+        return _of_urls(archive, asked, patch)
+    number, left_out = _count(archive, patch, asked.publication.watch, counts=counts)
+    return PlannedPatch(asked, patch, number, left_out)
+
+
+def _of_urls(archive: Archive, asked: Definition, patch: Patch) -> PlannedPatch:
+    """Return the patch of named URLs, without those that the settings of the crawl leave out."""
+    assert asked.patch is not None
+    hosts = frozenset(missing_urls.start_hosts(missing_urls.lines(archive, patch.job)))
+    scope = scope_of(asked.publication, asked.profile, hosts)
+    left_out = Counter[str]()
+    wanted = []
+    for line in crawljob.to_ask_again(archive, patch, asked.publication.watch):
+        hops = line.path.strip("-")
+        verdict = judge_once_more(scope, line.url, hops)
+        if verdict is None:
+            wanted.append(line.url)
+        else:
+            left_out[verdict.reason.partition(",")[0]] += 1
+    if rest := len(patch.urls) - len(wanted) - left_out.total():
+        left_out[ARCHIVED] += rest
+    patch = dataclasses.replace(patch, urls=tuple(wanted))
+    return PlannedPatch(dataclasses.replace(asked, patch=patch), patch, len(wanted), left_out)
 
 
 def begin(archive: Archive, planned: PlannedPatch) -> Path:

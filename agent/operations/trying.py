@@ -61,6 +61,8 @@ from webarcfs.content.reference_table import LinkPurpose
 
 #: URLs that are named of those that would be fetched.
 NAMED = 20
+#: URLs that are named of those that would not be, for each word.
+NAMED_REFUSED = 100
 #: Words of a shown page that are named, and characters of these.
 _FIRST_WORDS, _MOST_OF_TEXT = 20, 200
 #: URLs of a list that are tried: the first ones.
@@ -142,12 +144,20 @@ class Trial:
     would: list[str] = field(default_factory=list)
     number: int = 0
     refused: dict[str, int] = field(default_factory=dict)
+    refused_urls: dict[str, list[str]] = field(default_factory=dict)
     feed: str = ""
     captured: int = 0
     more: MoreByDefaults | None = None
     needs_browser: list[str] = field(default_factory=list)
     shown: list[ShownStart] = field(default_factory=list)
     browser: BrowserCheck | None = None
+
+    def refuse(self, url: str, word: str) -> None:
+        """Count a URL that would not be fetched; the first ones of a word are named."""
+        self.refused[word] = self.refused.get(word, 0) + 1
+        urls = self.refused_urls.setdefault(word, [])
+        if len(urls) < NAMED_REFUSED:
+            urls.append(url)
 
     @property
     def is_good(self) -> bool:
@@ -355,9 +365,9 @@ def _count(job: Job, target: FoundUrl, judges: tuple[Discovery, RobotsCache], tr
         obeys = discovery.publication.crawl.robots
         says = robots.say(target.url, clocks.steady()) if obeys else Permission.YES
     if target.state != UrlState.WAITING:
-        trial.refused[str(target.note)] = trial.refused.get(target.note, 0) + 1
+        trial.refuse(target.url, str(target.note))
     elif says is Permission.NO:
-        trial.refused[str(Reason.ROBOTS)] = trial.refused.get(Reason.ROBOTS, 0) + 1
+        trial.refuse(target.url, str(Reason.ROBOTS))
     else:
         trial.number += 1
         trial.would += [target.url] if len(trial.would) < NAMED else []

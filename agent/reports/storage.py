@@ -17,8 +17,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rich.table import Table
-
 from webarcfs.archive.catalogue.catalogue import Catalogue, YearOfCaptures, opened
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
@@ -27,6 +25,7 @@ from webarcfs.commands.listing import print_object, show_table, table_console
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 # == storage ==========================================================================================================
 
@@ -103,6 +102,18 @@ def storage(archive: Archive, settings: Settings) -> Storage:
         free=shutil.disk_usage(archive.root).free,
         forecasts=tuple(_forecasts(settings, means)),
     )
+
+
+def forecast_captured(archive: Archive, settings: Settings) -> int | None:
+    """Return the bytes that a year will bring, each snapshot counted whole; None if no publication is counted.
+
+    It costs a query, and looks at no file. The repositories grow by less, as what does not change is kept once. Raises
+    Damaged, Busy, OSError.
+    """
+    with opened(archive, Catalogue(archive)) as tables:
+        means = tables.mean_bytes(LAST)
+    forecasts = list(_forecasts(settings, means))
+    return sum(forecast.bytes for forecast in forecasts) if forecasts else None
 
 
 def _forecasts(settings: Settings, means: dict[str, tuple[float, int]]) -> Iterable[Forecast]:
@@ -295,6 +306,8 @@ def _coming(console: Console, storage: Storage) -> None:
 
 
 def _table(title: str, *columns: str) -> Table:
+    from rich.table import Table  # noqa: PLC0415 # slow to load, and the desk does not need it
+
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for number, column in enumerate(columns):
         is_text = not number or column in ("year", "every")

@@ -76,6 +76,8 @@ _MEANINGS = {
 
 #: The path of a sitemap that a crawl looks for by itself.
 GUESS = "M"
+#: The reason of a robots.txt, which is no document.
+ROBOTS_ITSELF = "robots.txt itself"
 #: HTTP statuses of redirects, and of other answers without a document.
 REDIRECTS = range(300, 400)
 
@@ -121,7 +123,7 @@ class LogLine:
     def reason(self) -> str:
         """The word for the reason why it is not archived."""
         if self.path.endswith("P") and self.status > 0:
-            return "robots.txt itself"
+            return ROBOTS_ITSELF
         if self.path == GUESS and self.status in GONE:
             return Reason.NO_SITEMAP
         words = [note for note in self.notes if not _NO_REASONS.fullmatch(note) and note not in ARCHIVED]
@@ -174,7 +176,7 @@ class Tables:
         for name in TABLES:
             rows: dict[str, TableRow] = getattr(self, name)
             if name == "sizes":
-                yield name, sorted(rows.items(), key=lambda item: _SIZES.index(item[0]))
+                yield name, sorted(rows.items(), key=lambda item: SIZES.index(item[0]))
             else:
                 yield name, sorted(rows.items(), key=lambda item: (-item[1].urls, item[0]))
 
@@ -185,7 +187,8 @@ def _size(power: int) -> str:
 
 
 _MOST_POWERS = 30
-_SIZES = (
+#: The classes of sizes, the smallest first.
+SIZES = (
     "0",
     f"under {_size(0)}",
     *(f"{_size(power)} to {_size(power + 1)}" for power in range(_MOST_POWERS)),
@@ -196,8 +199,8 @@ _SIZES = (
 def size_class(size: int) -> str:
     """Return the class of a document's size: in each are documents of up to twice the size of its smallest."""
     if not size:
-        return _SIZES[0]
-    return _SIZES[1 + min((size // _KILO).bit_length(), _MOST_POWERS + 1)]
+        return SIZES[0]
+    return SIZES[1 + min((size // _KILO).bit_length(), _MOST_POWERS + 1)]
 
 
 def tables(lines: Iterable[str], host: str | None = None, *, live: bool = False) -> Tables:

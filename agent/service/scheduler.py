@@ -91,6 +91,10 @@ class History:
     refused: tuple[str, ...] = ()
 
 
+#: Readings of jobs and reports at most, where jobs end all the time.
+_READINGS = 5
+
+
 class Past:
     """Reads the history repeatedly. The reports are listed again only if their folder has changed."""
 
@@ -100,11 +104,18 @@ class Past:
         self._reported = _Reported({}, {})
 
     def read(self, *, surely: bool = False) -> History:
-        """Return the current history. `surely` lists reports/ again: its mtime misses changes within a clock tick."""
-        stamp = self._archive.reports.stat().st_mtime_ns
-        if surely or stamp != self._stamp:
-            self._stamp, self._reported = stamp, _reported(self._archive)
-        return _with_jobs(self._archive, self._reported)
+        """Return the current history. `surely` lists reports/ again: its mtime misses changes within a clock tick.
+
+        A job that ends between the two folders would be in neither: then both are read again.
+        """
+        for _ in range(_READINGS):
+            stamp = self._archive.reports.stat().st_mtime_ns
+            if surely or stamp != self._stamp:
+                self._stamp, self._reported = stamp, _reported(self._archive)
+            history = _with_jobs(self._archive, self._reported)
+            if self._archive.reports.stat().st_mtime_ns == stamp:
+                break
+        return history
 
 
 def read(archive: Archive) -> History:

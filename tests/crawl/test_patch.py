@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 
 from agent.catalogue.recording import catch_up_records
 from agent.crawl import crawl_log, job_folder
+from agent.crawl.job_folder import Definition, Patch
 from agent.jobs import crawljob
 from agent.operations import patching
 from agent.reports import missing_urls
@@ -32,7 +34,8 @@ from webarcfs.archive.catalogue.catalogue import Catalogue, captures
 from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Exit, TookTooLong
+from webarcfs.archive.config.settings import Publication
+from webarcfs.archive.model.errors import Exit, TookTooLong, UsageError
 from webarcfs.archive.system import clocks, locks
 
 pytestmark = pytest.mark.crawl
@@ -116,6 +119,56 @@ def test_a_patch_asks_for_what_failed_and_for_what_that_needs(archive: Archive, 
     assert "not archived: 1: status 404 1" in shown, shown
 
 
+def test_a_patch_of_named_urls_asks_for_exactly_these(archive: Archive, site: Site) -> None:
+    """S-patch-4: a page that is too deep, one that nobody links to, one that was gone; not what an exclude names."""
+    far = "http://far.example/"
+    _configure(archive, site, depth=1)
+    with archive.settings.open("a") as file:
+        file.write('[[publication.exclude]]\nmatch = "*/left-out"\nreason = "a test"\n')
+    site.add_html("/", f"<a href='/a'>a</a><a href='/gone'>g</a><a href='/left-out'>l</a><a href='{far}'>f</a>")
+    site.add_html("/a", "<a href='/deep'>d</a>")
+    site.gone("/gone")
+    for path in ("/deep", "/unlinked", "/left-out"):
+        site.add_html(path, f"{path}<img src='{path}.png'><a href='/further'>x</a>")
+        site.add(f"{path}.png", b"x", "image/png")
+    _run(archive, "--publication", "p")
+    before = _record(archive)
+    site.back("/gone")
+    site.add_html("/gone", "here again")
+    site.clear_log()
+    named = [site.url(path) for path in ("/deep", "/unlinked", "/gone", "/left-out", "/a")]
+    done = _run(archive, "--missing", "p", *named, far)
+    assert done.code == 0, done.err
+    assert "asking again for 3 URLs" in done.err
+    assert "it does not ask for what else did not come: archived 1, excluded 1, host 1" in done.err
+    asked = sorted(request.path for request in site.requests if request.path != "/robots.txt")
+    assert asked == ["/deep", "/deep.png", "/gone", "/unlinked", "/unlinked.png"]
+    record = _record(archive)
+    assert record.id == before.id and record.events[-1].text.startswith("3 of 3 URLs came, ")
+    assert {"deep", "unlinked", "gone", "unlinked.png"} <= _arcs(archive, site)
+    told = run_command("report", "--archive", archive.root, "p", "--url", site.url("/unlinked")).out
+    assert f"{site.url('/unlinked')} is archived" in told, told
+    done = _run(archive, "--missing", "p", site.url("/left-out"))
+    assert done.code == 0 and "nothing of that is missing" in done.out and "excluded 1" in done.out
+    assert _run(archive, "--missing", "p", "--word", "depth", site.url("/deep")).code == Exit.USAGE
+    many = [site.url(f"/{at}") for at in range(patching.MOST_URLS + 1)]
+    with pytest.raises(UsageError, match="too many"):
+        patching.plan(archive, settings_files.load(archive.settings)[0], before.job_name, urls=many)
+
+
+def test_a_patch_is_read_as_it_was_written(archive: Archive) -> None:
+    """Also one of an older version, without named URLs; one without them is written as those versions read it."""
+    folder = job_folder.new_folder(archive, "p")
+    by_word = Patch(record="r", job="j", word="timeout", url="e.org", by="a")
+    for patch in (by_word, Patch(record="r", job="j", urls=("http://e.org/a", "http://e.org/b"))):
+        shutil.rmtree(folder)
+        folder.mkdir()
+        job_folder.save(folder, Definition(publication=Publication(name="p", urls=("http://e.org/",)), patch=patch))
+        read = job_folder.load(folder)
+        assert read is not None and read.patch == patch
+        assert ('"urls"' in json.dumps(json.loads((folder / job_folder.FILE).read_text())["patch"])) == bool(patch.urls)
+
+
 def test_the_report_says_how_a_url_is_asked_for_again(archive: Archive, site: Site) -> None:
     record = _broken(archive, site)
     for named in (("p",), (site.host,), ()):
@@ -172,7 +225,7 @@ def test_words_and_patterns_choose_and_what_fits_nothing_is_told(archive: Archiv
         (("--url", "http://"), "is no host or part of one"),
         (("--depth", "2"), "leave --depth out"),
         (("--page",), "--page goes with URLs"),
-        ((site.url("/"),), "by --url PATTERN"),
+        ((site.url("/"), "--word", "timeout"), "URLs are asked for without them"),
     ):
         done = _run(archive, "--missing", job, *options)
         assert done.code == Exit.USAGE and says in done.err, done.err

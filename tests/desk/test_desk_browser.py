@@ -57,8 +57,20 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         make_counted(archive, at)
     file, note = BytesIO(b"%PDF"), "signed by the ministry, in two copies"
     records.attach(archive, record_id(7), "Vertrag vom 3. März 2026.pdf", file, Acting("Anna", None), note=note)
+    make_report(archive, record_id(7))
     with desks.served(archive) as served:
         yield World(archive, served, tuple(record_id(at) for at in range(INCOMPLETE + 1)))
+
+
+def make_report(archive: Archive, job: str) -> None:
+    """Give a crawl a report, whose log has a page that robots.txt forbids, and long addresses."""
+    folder = archive.reports / job
+    folder.mkdir()
+    urls = (f"http://{DOMAIN}/private", f"http://{DOMAIN}/{'long-name-of-a-folder/' * 8}")
+    tail = "- #001 - - - seed3:-7,robots,depth:1"
+    crawl_log.write(folder, (f"- -9998 - {url} L http://{DOMAIN}/ {tail}" for url in urls))
+    missing = {"rows": [[DOMAIN, "robots", 2]], "unwanted": {"robots": 2}, "words": {"status 404": 1}}
+    (folder / "summary.json").write_text(json.dumps({"job": job, "missing": missing}))
 
 
 def make_saved(archive: Archive, name: str, line: str) -> None:
@@ -317,7 +329,10 @@ def pages(busy: World) -> list[str]:
         "/", "/snapshots", record, f"{record}/preview", f"/compare/{busy.ids[6]}..{busy.ids[7]}", "/running",
         "/publications", "/publications/q", "/publications/+new", "/registers", "/access", "/options", "/new",
         "/feed",
-        "/snapshots/edit?ticked=1,2", "/nothing", "/save?url=http://www.example.test/%3Ca%3E",
+        "/snapshots/edit?ticked=1,2", "/nothing", f"/report/{busy.ids[7]}", f"/report/{busy.ids[7]}/urls?word=robots",
+        "/missing", "/missing?url=no+address", f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fprivate",
+        f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fnever",
+        "/save?url=http://www.example.test/%3Ca%3E",
         *(f"/save/{quote(path.name)}" for folder in (busy.archive.jobs, busy.archive.reports)
           for path in sorted(folder.glob("*+page"))),
     ]  # fmt: skip

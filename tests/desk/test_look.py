@@ -19,7 +19,7 @@ from agent import desk
 from agent.desk import forms, login
 from agent.desk.theme import words
 from agent.operations.saving import UrlRefusal
-from agent.reports import missing_urls
+from agent.reports import explanations
 from tests.desk.conftest import World
 from tests.support.sources import MODULES, tree
 from webarcfs import room, web
@@ -51,7 +51,7 @@ def msgids() -> set[str]:
                 wanted |= {words.label_of_setting(key, str), each.metadata["help"]}
                 values = map(str, getattr(each.metadata["check"], "words", ()))
                 wanted |= {label for _, label in words.choices_of_setting(key, values, str)}
-    wanted |= {*missing_urls.TEXTS, *UrlRefusal, *GROUPS.values(), *(change.value for change in Change)}
+    wanted |= {*explanations.TEXTS, *UrlRefusal, *GROUPS.values(), *(change.value for change in Change)}
     return {str(text) for text in wanted if text}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.catalogue.recording import PatchRefusal
 from agent.crawl import crawl_log
 from agent.desk import login
 from tests.support import desks
@@ -214,14 +215,14 @@ def test_what_a_crawl_did_not_get_is_asked_for_again_from_its_page_and_its_previ
         note = carl.get(shown.path.removesuffix("/") + "/c.html")
         assert "does not have the page" in note.words
         gone = carl.get(shown.path.removesuffix("/") + "/gone").words
-        assert "does not have the page" in gone and "Ask again" not in gone, "the server says that there is none"
+        assert "does not have the page" in gone and "If it is there by now, ask again for it." in gone
         with monkeypatch.context() as patched:
-            patched.setattr("agent.catalogue.recording.patch_refusal", lambda *_: "it is judged once")
+            patched.setattr("agent.catalogue.recording.judge_patch", lambda *_: (PatchRefusal.EMPTY, "judged once"))
             assert "Ask again for what is missing" in carl.get(shown.path).words
         site.add_html("/b.html", "<p>b")
         site.add_html("/c.html", "<p>c")
         asked = carl.submit(note, f"{place}/patch")
-        assert asked.status == 200 and "the agent does it" in asked.words, asked.words
+        assert asked.status == 200 and "Addresses that are asked for again: 1." in asked.words, asked.words
         patched = until(lambda: found if len((found := Catalogue(archive).read(record.id)[0]).parts) == 2 else None)
         assert (patched.events[-1].what, patched.events[-1].by) == ("patched", desks.PEOPLE["carl"][0])
         assert site.count("/c.html") == 2 and site.count("/b.html") == 1

@@ -60,7 +60,7 @@ FREE = {
 LOOKS = {
     "today", "snapshots", "log", "picture", "preview", "attachment", "snapshot as a file",
     "snapshot", "previewed page", "compare", "compare with any", "running", "publications", "publication", "registers",
-    "report",
+    "report", "URLs of a report", "URLs of a report as a table", "missing page",
     "access", "options", "password", "feed", "address of the feed", "saved page",
     "crawls, as a file", "fields of a crawl, as a file",
     "history of a crawl, as a file", "attached files, as a file", "running, as a file", "finished, as a file",

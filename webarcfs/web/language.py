@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import gettext
 import io
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 
 from babel.core import Locale, negotiate_locale
-from babel.dates import format_date, format_time, get_day_names, get_month_names
+from babel.dates import format_date, format_time, format_timedelta, get_day_names, get_month_names
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
@@ -154,6 +154,12 @@ def size(value: int, language: str) -> str:
 def duration(count: int, unit: str, language: str) -> str:
     """Return a length of time by its unit: `2 weeks`, `2 Wochen`."""
     return str(format_unit(count, f"duration-{unit}", "long", locale=_FORMATS[language]))
+
+
+@lru_cache(maxsize=_KEPT)
+def time_taken(seconds: int, language: str) -> str:
+    """Return a time that something took: `3 hrs`, `45 sec`."""
+    return format_timedelta(timedelta(seconds=seconds), threshold=2.0, format="short", locale=_FORMATS[language])
 
 
 def name_of_language(code: str, language: str) -> str:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
@@ -27,18 +27,19 @@ from agent.desk.views import JobCard, LackRow, OrderRow, ReportTable
 from agent.desk.visit import DeskVisit
 from agent.operations import ordering
 from agent.reports import missing_urls, shown_pages, tables
-from agent.reports.missing_urls import advice_on
-from agent.reports.report import missing_now, most_rows, remarks_in
+from agent.reports.counted_urls import Lack, UrlSelection
+from agent.reports.explanations import desk_advice_on, explanation_of
+from agent.reports.report import Missing, missing_now, most_rows, remarks_in
 from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
+from webarcfs.archive.catalogue.record import OCCASION, PATCH, is_import
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, format_time, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files
-from webarcfs.room.views import PageLink
 from webarcfs.web import language as languages
 
 # == order rows =======================================================================================================
@@ -224,8 +225,8 @@ class _TypedOrder:
 # == jobs =============================================================================================================
 
 
-#: Rows of a table of a report, and finished jobs that are linked.
-_ROWS, _FINISHED = 30, 10
+#: Rows of a table of a report.
+_ROWS = 30
 #: Upper bounds of sizes in the table by size, in bytes.
 _BINS = (0, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 _HEADINGS = {
@@ -236,18 +237,13 @@ _HEADINGS = {
 }  # fmt: skip
 
 
-def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Show what runs."""
-    archive = visit.desk.archive
-    return visit.page(
-        "running.html",
-        jobs=list(cards(visit)),
-        steps=list(steps(archive)),
-        coming=coming(visit, 10),
-        finished=list(_finished(visit)),
-        has_agent=agent_status.running(archive) is not None,
-        command=f"webarc-agent start --archive {archive.root}",
-    )
+def kind_of(job: str) -> str:
+    """Return what a job is (a msgid): a crawl, an import, a patch, or a crawl on an occasion."""
+    if job.endswith(PATCH):
+        return words.msgid("asked again")
+    if is_import(job):
+        return words.msgid("import")
+    return words.msgid("occasion") if job.endswith(OCCASION) else words.msgid("crawl")
 
 
 def cards(visit: DeskVisit) -> Iterator[JobCard]:
@@ -260,11 +256,10 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
     """Return an open job as pages show it."""
     publication = job.publication or publication_of(job.job)
     given = job_orders.describe_orders(visit.desk.archive.jobs / job.job)
-    begun = _begun(job.job)
-    when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
     return JobCard(
         job=job.job,
-        name=f"{publication}{when}",
+        name=name_of(job.job, visit.language),
+        kind=kind_of(job.job),
         publication=publication,
         state=str(shown_state(job)),
         is_running=job.runs,
@@ -291,6 +286,13 @@ def _typed(visit: DeskVisit, job: str) -> Mapping[str, str]:
     if not visit.is_typed or visit.path != f"/job/{job}/order":
         return {}
     return {name: visit.form.raw(name) for name in ("reason", "until", "deadline", "exclude", "add", "wait", "seconds")}
+
+
+def name_of(job: str, language: str) -> str:
+    """Return how people call a job: its publication, and when it began."""
+    begun = _begun(job)
+    when = f", {languages.moment(begun, language)}" if begun is not None else ""
+    return f"{publication_of(job)}{when}"
 
 
 def _begun(job: str) -> datetime | None:
@@ -357,14 +359,6 @@ def asked(archive: Archive) -> dict[str, str]:
     return {record: " ".join(names) for record, names in steps_by_record.items()}
 
 
-def _finished(visit: DeskVisit) -> Iterator[PageLink]:
-    past = visit.desk.history()
-    for name in sorted(past.last.values(), reverse=True)[:_FINISHED]:
-        begun = _begun(name)
-        when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
-        yield PageLink(f"/report/{quote(name, safe='')}", f"{publication_of(name)}{when}")
-
-
 # -- the report of a job -----------------------------------------------------------------------------------------------
 
 
@@ -379,9 +373,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
     patches = tuple(folder.name for folder in missing_urls.patches_of(archive, job))
     changed = (folder / "summary.json").stat().st_mtime_ns
-    lacks = visit.desk.kept(("missing", job, changed, patches), lambda: missing_now(archive, job, summary))
-    begun = _begun(job)
-    when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
+    lacks = lacks_of(visit, job, summary)
     pages, more_pages = visit.desk.kept(("shown", job, changed), lambda: _first_shown(folder))
     with opened(archive, Catalogue(archive)) as records:
         has_record = records.row(job) is not None
@@ -390,7 +382,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         known = job_folder.load_item(folder)
     return visit.page(
         "report.html",
-        name=f"{publication_of(job)}{when}",
+        name=name_of(job, visit.language),
         snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
         facts=list(_facts(summary, visit.language)),
         warnings=(
@@ -402,7 +394,9 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         tables=visit.desk.kept(("report", job, changed, patches, visit.language), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
         if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
-        missing=list(lack_rows(most_rows(lacks.rows, _ROWS))),
+        missing=list(lack_rows(most_rows(lacks.rows, _ROWS), job)),
+        lost=word_rows(job, lacks),
+        job=job,
         shown=pages,
         more_shown=more_pages,
     )  # fmt: skip
@@ -427,10 +421,53 @@ def _first_shown(folder: Path) -> tuple[list[ShownView], int]:
     return [], 0
 
 
-def lack_rows(rows: Iterable[tuple[str, str, int]]) -> Iterator[LackRow]:
-    """Yield the rows of the table of what is missing from pages."""
+def lack_rows(rows: Iterable[tuple[str, str, int]], job: str) -> Iterator[LackRow]:
+    """Yield the rows of the table of what is missing from pages of a crawl."""
     for host, word, urls in rows:
-        yield LackRow(host, word, advice_on(word) if word else "", urls)
+        href = urls_href(job, UrlSelection(lack=Lack.RESOURCE, host=host, word=word)) if host else ""
+        yield LackRow(host, word, desk_advice_on(word) if word else "", urls, href)
+
+
+def urls_href(job: str, selection: UrlSelection) -> str:
+    """Return the path of the URLs behind a count of a report."""
+    return f"/report/{quote(job, safe='')}/urls?{urlencode(selection.as_parameters())}"
+
+
+def lacks_of(visit: DeskVisit, job: str, summary: Mapping[str, Any]) -> Missing:
+    """Return what a crawl lacks now; nothing without a report. Raises what the thread's deadline raises."""
+    archive = visit.desk.archive
+    path = archive.reports / job / "summary.json"
+    if not path.exists():
+        return Missing()
+    patches = tuple(folder.name for folder in missing_urls.patches_of(archive, job))
+    key = ("missing", job, path.stat().st_mtime_ns, patches)
+    return visit.desk.kept(key, lambda: missing_now(archive, job, summary))
+
+
+def word_rows(job: str, lacks: Missing) -> list[ReportTable]:
+    """Return tables of what failed to come and of what was not wanted, by the word for why."""
+    return [
+        _table_of_words(job, heading, counts, lack)
+        for heading, counts, lack in (
+            (words.msgid("Failed to come, and why"), lacks.words, Lack.MISSING),
+            (words.msgid("Known and not wanted, and why"), lacks.unwanted, Lack.UNWANTED),
+        )
+        if counts
+    ]
+
+
+def _table_of_words(job: str, heading: str, counts: Mapping[str, int], lack: Lack) -> ReportTable:
+    whole = sum(counts.values()) or 1
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    shown = tuple((word, explanation_of(word), urls, 100 * urls / whole, 0) for word, urls in ranked[:_ROWS])
+    hrefs = {word: urls_href(job, UrlSelection(lack=lack, word=word)) for word, *_ in shown}
+    return ReportTable(heading, shown, max(len(ranked) - _ROWS, 0), hrefs)
+
+
+def size_text(least: int, below: int | None, language: str) -> str:
+    """Return the bounds of sizes in words."""
+    first = f"≥ {languages.size(least, language)}" if least or below is None else ""
+    return " ".join(filter(None, (first, "" if below is None else f"< {languages.size(below, language)}")))
 
 
 def _facts(summary: Mapping[str, Any], language: str) -> Iterator[tuple[str, str]]:
@@ -478,22 +515,24 @@ def _tables(archive: Archive, job: str, ends: Sequence[Mapping[str, Any]], langu
             return
     by_name = dict(log_tables.sorted())
     for name in ("statuses", "types"):
-        yield _table(name, [(key, _meaning(name, key), row.urls, row.bytes) for key, row in by_name[name]])
-    yield _table(
-        "sizes", [(_size(bound, language), "", count, size) for bound, (count, size) in sizes.items() if count]
-    )
+        rows = [(key, _meaning(name, key), row.urls, row.bytes) for key, row in by_name[name]]
+        yield _table(job, name, rows, language)
+    by_size = [(_size(bound, language), "", count, size) for bound, (count, size) in sizes.items() if count]
+    yield _table(job, "sizes", by_size, language)
     resources = {end["host"] for end in ends if end.get("role") == RESOURCE_ROLE}
     reasons = {end["host"]: end["reason"] for end in ends}
     ranks = {host: rank for rank, host in enumerate(reasons)}
     hosts = sorted(by_name["hosts"], key=lambda pair: ranks.get(pair[0], len(ranks)))
     for name, are_resources in (("hosts", False), ("resource_hosts", True)):
         of_role = [(key, row) for key, row in hosts if (key in resources) is are_resources]
-        yield _table(name, [(key, reasons.get(key, ""), row.urls, row.bytes) for key, row in of_role])
-    yield _table("left_out", [(key, "", row.urls, row.bytes) for key, row in by_name["left_out"]])
+        yield _table(job, name, [(key, reasons.get(key, ""), row.urls, row.bytes) for key, row in of_role], language)
+    yield _table(
+        job, "left_out", [(key, explanation_of(key), row.urls, row.bytes) for key, row in by_name["left_out"]], language
+    )
 
 
 def _meaning(name: str, key: str) -> str:
-    return tables.meaning(int(key)) if name == "statuses" else ""
+    return explanation_of(f"status {key}") if name == "statuses" else ""
 
 
 def _size(bound: int, language: str) -> str:
@@ -501,7 +540,21 @@ def _size(bound: int, language: str) -> str:
     return f"≥ {languages.size(bound, language)}" if following is None else f"< {languages.size(following, language)}"
 
 
-def _table(name: str, rows: list[tuple[str, str, int, int]]) -> ReportTable:
+def _table(job: str, name: str, rows: list[tuple[str, str, int, int]], language: str) -> ReportTable:
     whole = sum(count for _, _, count, _ in rows) or 1
     shown = tuple((key, meaning, count, 100 * count / whole, size) for key, meaning, count, size in rows[:_ROWS])
-    return ReportTable(_HEADINGS[name], shown, max(len(rows) - _ROWS, 0))
+    hrefs = {key: urls_href(job, _selection_of(name, key, language)) for key, *_ in shown}
+    return ReportTable(_HEADINGS[name], shown, max(len(rows) - _ROWS, 0), hrefs)
+
+
+def _selection_of(name: str, key: str, language: str) -> UrlSelection:
+    """Return the URLs that a row of a table counts."""
+    if name == "sizes":
+        least = next(bound for bound in _BINS if _size(bound, language) == key)
+        following = [bound for bound in _BINS if bound > least]
+        return UrlSelection(is_kept=True, least=least, below=following[0] if following else None)
+    return {
+        "statuses": UrlSelection(status=int(key) if name == "statuses" else None),
+        "types": UrlSelection(mime=key, is_kept=True),
+        "left_out": UrlSelection(word=key, is_kept=False),
+    }.get(name) or UrlSelection(host=key)

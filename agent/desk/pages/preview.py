@@ -14,12 +14,11 @@ from urllib.parse import quote, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from agent.desk.pages import snapshots
+from agent.desk.pages import missing_pages, snapshots
 from agent.desk.pages.snapshots import start_of
 from agent.desk.theme import words
 from agent.desk.visit import NO_STORE, Desk, DeskVisit
-from agent.reports import missing_urls, tables
-from agent.reports.missing_urls import advice_on
+from agent.reports import missing_urls
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Right, WorkflowStep
@@ -84,22 +83,20 @@ class _Preview:
         archive = self.visit.desk.archive
         record = Catalogue(archive).read(self.record)[0]
         note = _note(words.msgid("This crawl does not have the page"), url, self.record)
+        note |= {"more": f"/missing?{urlencode({'url': url, 'crawl': record.job_name})}"}
         try:
             with clocks.under(clocks.Deadline(_SECONDS)):
                 lines = missing_urls.lines_of(archive, record.job_name, url)
         except (NotFound, Damaged):
             return note | {"unseen": words.msgid("Its log is not there, or is damaged.")}
         except TookTooLong:
-            unseen = words.msgid("The log of this crawl is long. The command report with --url reads all of it.")
-            return note | {"unseen": unseen}
+            return note | {"unseen": words.msgid("The log of this crawl is too long to be read at once.")}
         if not lines:
-            return note | {"unseen": words.msgid("No page that the crawl read has a link to it.")}
-        fates = [
-            (line.url, list(tables.fate(line))[1:], "" if line.archived else advice_on(line.reason))
-            for line in lines.values()
-        ]
-        failed = next(filter(missing_urls.has_failed, lines.values()), None)
-        patch = None if failed is None else snapshots.patch_button(self.visit, record, failed.url)
+            unseen = words.msgid("No page that the crawl read has a link to it.")
+            return note | {"unseen": unseen, "patch": snapshots.patch_button(self.visit, record, url)}
+        fates = [missing_pages.view_of(line) for line in lines.values()]
+        missing = next(filter(missing_urls.may_be_named, lines.values()), None)
+        patch = None if missing is None else snapshots.patch_button(self.visit, record, missing.url)
         return note | {"fate": fates, "patch": patch}
 
 
@@ -107,9 +104,10 @@ def _note(text: str, url: str, record: str) -> dict[str, Any]:
     """Return the values of a note on a page that the snapshot does not have, or that leads out of it.
 
     `fate` has what the crawl's log has of the URL: its spelling, sentences, what to do. `unseen` is why the log has
-    nothing. `reason` is why the publication leaves it out, `until` the end of its embargo.
+    nothing, `more` the page with all about it. `reason` is why the publication leaves it out, `until` the end of its
+    embargo.
     """
-    note = {"text": text, "url": url, "record": record, "fate": (), "unseen": "", "patch": None}
+    note = {"text": text, "url": url, "record": record, "fate": (), "unseen": "", "patch": None, "more": ""}
     return note | {"reason": "", "until": None}
 
 

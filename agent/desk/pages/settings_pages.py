@@ -32,7 +32,7 @@ from agent.desk.views import FieldSet, FormField
 from agent.desk.visit import DeskVisit
 from agent.operations import first_crawls, trying
 from agent.operations.trying import Trial
-from agent.reports.tables import sentence_of
+from agent.reports.explanations import explanation_of
 from agent.service import agent_status, scheduler
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config import settings_files, validators
@@ -347,7 +347,11 @@ def _form(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: RunningTri
         place=settings_files.place_of(desk.archive, name) if name else "",
         copy=copy,
         trial=trial,
-        refused=[(word, counts[word], sentence_of(word)) for word in sorted(counts, key=lambda word: -counts[word])],
+        refused=[
+            (word, counts[word], explanation_of(word.partition(",")[0]), trial.found.refused_urls.get(word, ()))
+            for word in sorted(counts, key=lambda word: -counts[word])
+            if trial is not None and trial.found is not None
+        ],
         jobs=[card for card in jobs.cards(visit) if card.publication == name],
         snapshots=f"/snapshots?publication={quote(name, safe='')}" if name else "",
     )

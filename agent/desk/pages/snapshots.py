@@ -22,15 +22,15 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.responses import RedirectResponse, Response
 
 from agent.catalogue import recording, stepfolders
+from agent.catalogue.recording import PatchRefusal
 from agent.crawl import job_folder
 from agent.crawl.job_folder import step_folder
 from agent.desk import forms, localized
@@ -38,10 +38,14 @@ from agent.desk.pages import fields, jobs
 from agent.desk.pages.fields import FormSetting
 from agent.desk.theme import words
 from agent.desk.theme.who_may import refusal, waits_for
-from agent.desk.views import Button, FormField, SnapshotLine, Work
+from agent.desk.views import Button, FormField, ReportTable, SnapshotLine, Work
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import patching, records
+from agent.operations.patching import PlannedPatch
 from agent.operations.records import Measure
+from agent.reports import counted_urls, missing_urls, url_fates
+from agent.reports.counted_urls import UrlSelection
+from agent.reports.explanations import explanation_of
 from agent.reports.report import missing_in
 from agent.service import agent_status
 from agent.steps import checking, picture_check
@@ -78,9 +82,17 @@ from webarcfs.archive.catalogue.workflow import (
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
-from webarcfs.archive.model.errors import Damaged, FieldsRefused, Forbidden, NotFound, UsageError, WebarcError
+from webarcfs.archive.model.errors import (
+    Damaged,
+    FieldsRefused,
+    Forbidden,
+    NotFound,
+    TookTooLong,
+    UsageError,
+    WebarcError,
+)
 from webarcfs.archive.model.metadata import CommitTag, now, parse_time
-from webarcfs.archive.system import clocks, files
+from webarcfs.archive.system import clocks
 from webarcfs.archive.system.files import size_of
 from webarcfs.room.pages import lists
 from webarcfs.room.pages import records as room_records
@@ -231,31 +243,49 @@ def button_of(
     )
 
 
-def patch_button(visit: DeskVisit, record: Record | RecordRow, url: str = "") -> Button | None:
-    """Return the button that asks again for what a crawl did not get, or for one page; None if nobody may."""
-    if not visit.may(Right.CAPTURE) or not _can_be_patched(visit, record.id):
+def patch_button(
+    visit: DeskVisit, record: Record | RecordRow, page: str = "", selection: Mapping[str, str] | None = None
+) -> Button | None:
+    """Return the button that asks again for what a crawl did not get; None if nobody may.
+
+    With a `page`, or a `selection` of a list of URLs, it asks for exactly these, whatever kept the crawl from them.
+    """
+    if not visit.may(Right.CAPTURE):
         return None
+    is_named = bool(page) or selection is not None
+    if patch_refusal(visit, record.id) is not None or not (is_named or _lacks_something(visit, record.id)):
+        return None
+    text = words.msgid("Ask again for what is missing")
+    if is_named:
+        text = words.msgid("Ask again for this page") if page else words.msgid("Ask again for these")
+    more = (("page", page),) if page else ()
     return Button(
-        text=words.msgid("Ask again for this page") if url else words.msgid("Ask again for what is missing"),
+        text=text,
         action=f"{href_of(record.id)}/patch",
         state=str(record.state),
-        more=(("url", url),) if url else (),
+        more=more if selection is None else (("selection", urlencode(selection)),),
     )
 
 
-def _can_be_patched(visit: DeskVisit, record_id: str) -> bool:
-    """Return whether a record takes a patch, and its crawl lacks something: kept, since each page of a preview asks."""
+def patch_refusal(visit: DeskVisit, record_id: str) -> tuple[PatchRefusal, str] | None:
+    """Return why a record takes no patch, with the newer crawl if there is one: kept, since each preview asks."""
+    archive = visit.desk.archive
+    catalogue = Catalogue(archive)
+    state = catalogue.state()
+    return visit.desk.kept(
+        ("patch refusal", record_id, None if state is None else state.commit),
+        lambda: recording.judge_patch(archive, catalogue, catalogue.read(record_id)[0]),
+    )
+
+
+def _lacks_something(visit: DeskVisit, record_id: str) -> bool:
+    """Return whether the crawl of a record lacks something: kept, since each page of a preview asks."""
     archive = visit.desk.archive
     catalogue = Catalogue(archive)
 
     def lacks_something() -> bool:
-        record, _ = catalogue.read(record_id)
-        if recording.patch_refusal(archive, catalogue, record):
-            return False
-        summary: dict[str, Any] = {}
-        with suppress(Damaged, OSError):
-            summary = files.read_json(archive.reports / record.job_name / "summary.json") or {}
-        return bool(missing_in(summary).words)
+        job = catalogue.read(record_id)[0].job_name
+        return bool(missing_in(url_fates.summary_of(archive, job)).words)
 
     state = catalogue.state()
     return visit.desk.kept(("patch", record_id, None if state is None else state.commit), lacks_something)
@@ -740,6 +770,10 @@ def _checks_folder(archive: Archive, record: Record) -> Path:
 # == snapshot =========================================================================================================
 
 
+#: Seconds that the logs of a crawl and of its patches are read for its page.
+_LOST_SECONDS = 3.0
+#: Reasons that a message names why addresses are not asked for again.
+_MOST_REASONS = 5
 #: Documents of a snapshot up to which the page counts those that no other one has.
 _MOST_COUNTED = 100_000
 #: Slices that are shown of a snapshot.
@@ -793,9 +827,18 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         attachments=record.attachments,
         note=visit.typed("note", ""),
         most_bytes=LARGEST_ATTACHMENT,
-        missing=list(jobs.lack_rows((lack.host, lack.word, lack.urls) for lack in record.missing)),
+        missing=list(jobs.lack_rows(((lack.host, lack.word, lack.urls) for lack in record.missing), record.job_name)),
+        lost=_lost(visit, record),
         again=f"/new?{urlencode({'publication': record.publication})}" if visit.may(Right.CAPTURE) else "",
     )  # fmt: skip
+
+
+def _lost(visit: DeskVisit, record: Record) -> list[ReportTable]:
+    """Return what failed to come, and what was not wanted; nothing where the log is too long to be read for a page."""
+    job = record.job_name
+    with suppress(TookTooLong), clocks.under(clocks.Deadline(_LOST_SECONDS)):
+        return jobs.word_rows(job, jobs.lacks_of(visit, job, url_fates.summary_of(visit.desk.archive, job)))
+    return []
 
 
 def _handover(visit: DeskVisit, record: Record) -> str:
@@ -1008,18 +1051,53 @@ def step(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
 
 def patch(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
-    """Request again what a crawl did not get, or one page of that."""
+    """Request again what a crawl did not get, or exactly the pages of a form."""
     archive = visit.desk.archive
     record = _record_as_seen(visit, path_params["record"])
-    url = visit.form.one("url")
     with clocks.under(clocks.Deadline(limits.SECONDS)):
+        urls = _named_for_patch(visit, record)
         planned = patching.plan(
-            archive, visit.desk.settings(), record.job_name, url=url, acting=visit.acting, counts=False
+            archive, visit.desk.settings(), record.job_name, urls=urls, acting=visit.acting, counts=False
         )
     if not planned.urls:
-        return visit.led(href_of(record.id), words.msgid("Nothing is missing that failed."))
+        if not urls:
+            return visit.led(href_of(record.id), words.msgid("Nothing is missing that failed."))
+        return visit.led(href_of(record.id), _not_asked_again(visit, planned), "fault")
     patching.begin(archive, planned)
-    return _asked_for(visit, record)
+    if not urls:
+        return _asked_for(visit, record)
+    if planned.left_out:
+        visit.desk.sessions.say(visit.session, "fault", _not_asked_again(visit, planned))
+    message = words.msgid("Addresses that are asked for again: %(count)s. What comes becomes a part of the crawl.")
+    if agent_status.running(archive) is None:
+        message = words.msgid("Addresses that will be asked for again: %(count)s. They wait for an agent.")
+    return visit.led("/running", visit.desk.said(message, visit.language) % {"count": planned.urls})
+
+
+def _named_for_patch(visit: DeskVisit, record: Record) -> list[str]:
+    """Return the URLs that a form names, or chooses by the parameters of a list. Raises UsageError for too many."""
+    urls = [url for url in visit.form.all("page") if url.strip()]
+    if selection := visit.form.one("selection"):
+        chosen = UrlSelection.of_parameters(dict(parse_qsl(selection)))
+        lines = filter(missing_urls.may_be_named, counted_urls.chosen(visit.desk.archive, record.job_name, chosen))
+        urls += [line.url for line in islice(lines, patching.MOST_URLS + 1)]
+        if not urls:
+            raise UsageError(visit.desk.said(words.msgid("None of these can be asked for again."), visit.language))
+    if len(urls) > patching.MOST_URLS:
+        text = words.msgid("These are too many for one time: %(most)s are the most. Narrow the list first.")
+        raise UsageError(visit.desk.said(text, visit.language) % {"most": patching.MOST_URLS})
+    return urls
+
+
+def _not_asked_again(visit: DeskVisit, planned: PlannedPatch) -> str:
+    """Return what a patch of named pages does not ask for, and why."""
+    text = visit.desk.look_up(visit.language)
+    reasons = []
+    for word, count in sorted(planned.left_out.items(), key=lambda pair: -pair[1])[:_MOST_REASONS]:
+        is_there = word == patching.ARCHIVED
+        why = words.msgid("The archive has it already.") if is_there else explanation_of(word) or word
+        reasons.append(f"{text(why)} ({count})" if len(planned.left_out) > 1 or count > 1 else text(why))
+    return f"{text(words.msgid('Not asked for again:'))} {' '.join(reasons)}"
 
 
 def _record_as_seen(visit: DeskVisit, record_id: str) -> Record:

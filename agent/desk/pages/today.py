@@ -13,28 +13,32 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from starlette.responses import Response
 
 from agent.crawl import browser_check
 from agent.crawl.job_folder import Hold
 from agent.desk import forms, login
-from agent.desk.pages import jobs, snapshots
+from agent.desk.pages import finished_jobs, jobs, snapshots
 from agent.desk.pages.snapshots import lines, open_tables
 from agent.desk.theme import words
 from agent.desk.views import Attention
 from agent.desk.visit import DeskVisit
+from agent.maintenance.backups import MARK
 from agent.notifying import conditions, notifier
 from agent.notifying.conditions import BackupState
 from agent.notifying.observing import state_of_backup
+from agent.reports.storage import forecast_captured
 from agent.service import agent_status
 from agent.service.agent_status import disagreeing
 from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow, RecordSelection
 from webarcfs.archive.catalogue.record import RecordState
-from webarcfs.archive.model.errors import Damaged, NotFound, SettingsError
+from webarcfs.archive.model.errors import Damaged, NotFound, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import now, parse_time
+from webarcfs.archive.system import files
 from webarcfs.room.pages import about
 from webarcfs.room.replay.headers import entity_tag
 
@@ -48,6 +52,19 @@ _OVERDUE = {
     BackupState.MISSING: words.msgid("There is no backup in %(what)s"),
     BackupState.OLD: words.msgid("The backup in %(what)s is old"),
 }
+
+
+#: Publications that are due next and jobs that ended last, as Today has them.
+_COMING, _FINISHED = 3, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """Bytes that are free, of how many, and what a year brings at most; None if that is not known."""
+
+    free: int
+    total: int
+    coming: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +95,10 @@ def find_waiting(visit: DeskVisit, most: int = forms.TODAY_ROWS) -> Found:
 def today(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the page."""
     desk, overview = visit.desk, find_waiting(visit)
+    amiss = sorted(attentions(visit), key=lambda attention: not attention.is_grave)
     return visit.page(
         "today.html",
-        attentions=list(attentions(visit)),
+        attentions=amiss,
         waiting=lines(visit, overview.waiting),
         waiting_total=overview.total,
         passed_total=overview.passed,
@@ -88,8 +106,38 @@ def today(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         jobs=list(jobs.cards(visit)),
         has_publications=bool(desk.settings().publications),
         last=overview.newest.date if overview.newest is not None else None,
-        next=next(iter(jobs.coming(visit)), None),
+        coming=jobs.coming(visit, _COMING),
+        finished=finished_jobs.newest(visit)[:_FINISHED],
+        disk=_disk(visit),
+        backup=_backup(visit),
+        is_quiet=not (amiss or overview.waiting or overview.troubled or desk.history().open),
     )
+
+
+def _disk(visit: DeskVisit) -> Disk:
+    """Return what the disk has, and what a year brings at most."""
+    desk = visit.desk
+    archive = desk.archive
+    state = Catalogue(archive).state()
+    space = shutil.disk_usage(archive.root)
+
+    def forecast() -> int | None:
+        with suppress(WebarcError, OSError):
+            return forecast_captured(archive, desk.settings())
+        return None
+
+    key = ("forecast", desk.settings_state(), None if state is None else state.commit)
+    return Disk(space.free, space.total, desk.kept(key, forecast))
+
+
+def _backup(visit: DeskVisit) -> tuple[bool, datetime | None]:
+    """Return whether there is to be a backup, and when the last one was finished."""
+    folder = visit.desk.settings().backup.to
+    with suppress(Damaged, OSError, KeyError, TypeError, ValueError):
+        mark = files.read_json(Path(folder) / MARK) if folder else None
+        if mark is not None and mark["finished"]:
+            return True, parse_time(str(mark["finished"]))
+    return bool(folder), None
 
 
 def attentions(visit: DeskVisit) -> Iterator[Attention]:

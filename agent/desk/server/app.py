@@ -51,7 +51,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.desk import forms, login
 from agent.desk.forms import SentForm
 from agent.desk.login import Session
-from agent.desk.pages import access, jobs, preview, registers, saved_page, settings_pages, snapshots, taken, today
+from agent.desk.pages import (
+    access,
+    finished_jobs,
+    jobs,
+    missing_pages,
+    preview,
+    registers,
+    saved_page,
+    settings_pages,
+    snapshots,
+    taken,
+    today,
+)
 from agent.desk.theme.desk_rendering import DeskLook, Saying
 from agent.desk.theme.who_may import refusal
 from agent.desk.theme.words import msgid
@@ -302,8 +314,8 @@ ROUTES: Final[tuple[DeskRoute, ...]] = (
     DeskRoute("previewed page", "/s/{token}/{page:preview}/", preview.shown),
     DeskRoute("compare", "/compare/{pair}", snapshots.compare),
     DeskRoute("compare with any", "/compare", snapshots.choose),
-    DeskRoute("running", "/running", jobs.running),
-    DeskRoute("order", "/job/{job}/order", post=jobs.give, acts=Right.CAPTURE, again=jobs.running),
+    DeskRoute("running", "/running", finished_jobs.running),
+    DeskRoute("order", "/job/{job}/order", post=jobs.give, acts=Right.CAPTURE, again=finished_jobs.running),
     DeskRoute("save a page", "/save", saved_page.show, saved_page.save, Right.CAPTURE, Right.CAPTURE),
     DeskRoute("saved page", "/save/{job}", saved_page.result),
     DeskRoute("publications", "/publications", settings_pages.listed),
@@ -321,7 +333,10 @@ ROUTES: Final[tuple[DeskRoute, ...]] = (
     DeskRoute("registers", "/registers", registers.show),
     DeskRoute("keep in a register", "/registers/save", post=registers.save, acts=Right.PUBLICATIONS,
               again=registers.show),
+    DeskRoute("URLs of a report as a table", "/report/{job}/urls.csv", missing_pages.urls_as_csv),
+    DeskRoute("URLs of a report", "/report/{job}/urls", missing_pages.list_urls),
     DeskRoute("report", "/report/{job}", jobs.report),
+    DeskRoute("missing page", "/missing", missing_pages.show),
     DeskRoute("access", "/access", access.show),
     DeskRoute("withhold", "/access/withhold", post=access.withhold, acts=Right.WITHDRAW, again=access.show),
     DeskRoute("lift", "/access/lift", post=access.lift, acts=Right.WITHDRAW, again=access.show),

@@ -1,0 +1,392 @@
+"""`/missing?url=…`, why a page is missing; `/report/<job>/urls?…`, the URLs behind a count of a report, also as CSV.
+
+Both read the logs of crawls, which may have millions of lines: for some seconds, and they say what was not read then.
+They decide nothing: a button of theirs is the form of a record that asks again for what its crawl did not get.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from starlette.responses import Response
+
+from agent.catalogue.recording import PatchRefusal
+from agent.crawl.job_folder import publication_of
+from agent.desk.forms import ROWS
+from agent.desk.pages import jobs, snapshots
+from agent.desk.theme import words
+from agent.desk.views import Button, CrawlOfUrl, FormField, UrlFateView
+from agent.desk.visit import NO_STORE, DeskVisit
+from agent.operations import patching
+from agent.reports import counted_urls, url_fates
+from agent.reports.counted_urls import Lack, UrlSelection, page_of
+from agent.reports.explanations import desk_advice_on, explanation_of
+from agent.reports.tables import LogLine
+from agent.reports.url_fates import CrawlFate, PossibleSource, UrlSearch
+from webarcfs.access import access_rules
+from webarcfs.access.access_rules import Access, AccessRule
+from webarcfs.archive.catalogue.catalogue import RecordRow, release_of
+from webarcfs.archive.catalogue.record import PATCH
+from webarcfs.archive.config import validators
+from webarcfs.archive.model.errors import NotFound, SettingsError, TookTooLong, UsageError, WebarcError
+from webarcfs.archive.model.metadata import CommitTag, now
+from webarcfs.archive.system import clocks
+from webarcfs.room.pages.lists import page_in, way_through
+from webarcfs.web.answering import StreamedAnswer
+
+# == what a log has of a URL ==========================================================================================
+
+
+#: Seconds that logs are read for a page, and for what else it says of a URL.
+_SECONDS, _FURTHER_SECONDS = 6.0, 4.0
+_FOUND = {
+    "L": words.msgid("A link on this page leads to it:"),
+    "E": words.msgid("This page needs it:"),
+    "R": words.msgid("This address redirects to it:"),
+    "M": words.msgid("This sitemap or feed lists it:"),
+}
+_FOUND_ALONE = {
+    "": words.msgid("It is a start address of the crawl."),
+    "-": words.msgid("It is a start address of the crawl."),
+    "L": words.msgid("It was named by a person, or which page led to it is not known."),
+    "P": words.msgid("It is the robots.txt of a server."),
+    "M": words.msgid("The crawl looked for it by itself, as a sitemap of its host."),
+}
+
+
+def view_of(line: LogLine) -> UrlFateView:
+    """Return what a crawl did with a URL, as people read it."""
+    sentences = [explanation_of(note) for note in line.notes]
+    if not line.archived:
+        word = line.reason if explanation_of(line.reason) else f"status {line.status}"
+        sentences = [
+            explanation_of(f"status {line.status}") if line.status > 0 else "",
+            explanation_of(word),
+            *sentences,
+        ]
+    hop = line.path[-1:]
+    has_referrer = line.referrer.startswith("http")
+    found = _FOUND.get(hop, _FOUND["L"]) if has_referrer else _FOUND_ALONE.get(hop, _FOUND_ALONE["L"])
+    return UrlFateView(
+        url=line.url,
+        is_archived=line.archived,
+        status=line.status,
+        reason="" if line.archived else line.reason,
+        sentences=tuple(dict.fromkeys(filter(None, sentences))),
+        advice="" if line.archived else desk_advice_on(line.reason),
+        found=found,
+        referrer=line.referrer if has_referrer else "",
+    )
+
+
+# == why a page is missing ============================================================================================
+
+
+#: Crawls that are named of those that saw a URL.
+_MOST_CRAWLS = 20
+_REFUSALS = {
+    PatchRefusal.IMPORT: words.msgid("It is an import, which asks no server. Crawl the page instead."),
+    PatchRefusal.OPEN: words.msgid("It has not ended. At Running it can be given more addresses."),
+    PatchRefusal.EMPTY: words.msgid("It published nothing, so that there is nothing to add to. Crawl again."),
+    PatchRefusal.DISCARDED: words.msgid("It is discarded. Restore it first."),
+    PatchRefusal.REJECTED: words.msgid("It is rejected. Take the rejection back first."),
+    PatchRefusal.RELEASED: words.msgid(
+        "It is released, and readers would see pages that nobody has checked. Withdraw it first, ask again, and "
+        "release it after that."
+    ),
+    PatchRefusal.OLDER: words.msgid("A newer crawl of the publication is there. Ask again in that one."),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PatchOffer:
+    """How a crawl gets a page: the button, or why there is none (a msgid), with where to go for that."""
+
+    button: Button | None
+    refusal: str = ""
+    href: str = ""
+    is_running: bool = False
+
+
+def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Show the field, and what became of the URL that it has."""
+    typed, job = visit.parameter("url"), visit.parameter("crawl")
+    values: dict[str, Any] = {"url": typed, "job": job, "fault": "", "is_asked": bool(typed)}
+    if typed:
+        try:
+            url = validators.start_url(typed)
+        except UsageError:
+            values |= {"fault": words.msgid("Type the address of a page, such as https://www.example.org/page.")}
+        else:
+            values |= _values_of(visit, url, job)
+    return visit.page("missing_page.html", **{**_NOTHING, **values})
+
+
+_NOTHING: Mapping[str, Any] = {
+    "main": None, "redirects": (), "others": (), "more_crawls": 0, "sources": None, "without": (), "unread": 0,
+    "older": 0, "damaged": 0, "rule": None, "readers": "", "until": None, "preview": "", "offer": None, "captured": (),
+    "named": None, "fates": (),
+}  # fmt: skip
+
+
+def _values_of(visit: DeskVisit, url: str, job: str) -> dict[str, Any]:
+    archive = visit.desk.archive
+    with clocks.under(clocks.Deadline(_SECONDS)):
+        search = url_fates.search_crawls(archive, url, first=job)
+    fate = next((each for each in search.fates if each.job == job), None)
+    if fate is None and not (job and job in search.without):
+        fate = url_fates.newest_that_knows(search.fates)
+    values: dict[str, Any] = {
+        "url": url, "unread": search.unread, "older": search.older, "damaged": search.damaged,
+        "rule": _rule_on(visit, url),
+        "named": _crawl_link(visit, job) if job and fate is None else None,
+    }  # fmt: skip
+    others = [each for each in search.fates if each is not fate]
+    values["others"] = [_crawl_of_url(visit, each, url) for each in others[:_MOST_CRAWLS]]
+    values["more_crawls"] = len(others[_MOST_CRAWLS:])
+    if fate is not None:
+        values |= _values_of_fate(visit, search, fate)
+    if fate is None or not fate.main.archived:
+        values |= _beside(visit, url, has_line=fate is not None)
+    if fate is None:
+        values["offer"] = _offer_of_source(visit, job, values["sources"] or (), url)
+    return values
+
+
+def _values_of_fate(visit: DeskVisit, search: UrlSearch, fate: CrawlFate) -> dict[str, Any]:
+    archive, main = visit.desk.archive, fate.main
+    with clocks.under(clocks.Deadline(_FURTHER_SECONDS)):
+        redirects = url_fates.follow_redirects(archive, fate.job, main)
+    publication = publication_of(fate.job)
+    newer = [job for job in search.without if publication_of(job) == publication and job > fate.job]
+    row = _record_of(visit, fate.job)
+    return {
+        "main": _crawl_of_url(visit, fate, search.url),
+        "fates": [view_of(line) for line in fate.lines],
+        "redirects": [view_of(line) for line in redirects],
+        "without": [_crawl_link(visit, job) for job in newer[:3]],
+        "preview": f"{snapshots.href_of(row.id)}/preview?{urlencode({'url': main.url})}"
+        if row is not None and main.archived else "",
+        "offer": None if main.archived else _offer(visit, fate.job, main.url),
+        **(_readers_of(row) if row is not None and main.archived else {}),
+    }  # fmt: skip
+
+
+def _beside(visit: DeskVisit, url: str, *, has_line: bool) -> dict[str, Any]:
+    """Return where else a page is, and where no crawl saw it, which publications could ask for it."""
+    archive = visit.desk.archive
+    captured: Sequence[datetime] = ()
+    sources: Sequence[PossibleSource] | None = None
+    with clocks.under(clocks.Deadline(_FURTHER_SECONDS)):
+        with suppress(WebarcError, OSError):
+            captured = [CommitTag.parse(tag).crawl_time for tag in url_fates.captures_of(archive, url)]
+        if not has_line:
+            with suppress(TookTooLong):
+                last = visit.desk.history().last
+                sources = url_fates.possible_sources(archive, visit.desk.settings(), last, url)
+    return {
+        "captured": captured,
+        "sources": None if sources is None else [
+            (source, explanation_of(source.reason), desk_advice_on(source.reason)) for source in sources
+        ],
+    }  # fmt: skip
+
+
+def _rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
+    """Return the rule that withholds a page from readers now."""
+    with suppress(SettingsError, OSError):
+        rule = access_rules.load(visit.desk.archive).find(url, "", now(), now())
+        return rule if rule is not None and rule.access is not Access.ALLOW else None
+    return None
+
+
+def _readers_of(row: RecordRow) -> dict[str, Any]:
+    """Return whether readers see a crawl (a msgid if not), and from when on."""
+    is_told, until = release_of(row.state, held=False, closed_for=row.closed_for, captured=row.date)
+    if not is_told:
+        return {"readers": words.msgid("Readers do not see this crawl: it is not released.")}
+    return {"until": until if until is not None and now() < until else None}
+
+
+def _record_of(visit: DeskVisit, job: str) -> RecordRow | None:
+    with snapshots.open_tables(visit) as records:
+        return records.row(job)
+
+
+def _crawl_link(visit: DeskVisit, job: str) -> tuple[str, str]:
+    """Return where a crawl is, and what it is called."""
+    row = _record_of(visit, job)
+    if row is not None:
+        return snapshots.href_of(row.id), snapshots.name_of(row, visit.language)
+    is_reported = (visit.desk.archive.reports / job).is_dir() and "/" not in job
+    return f"/report/{quote(job, safe='')}" if is_reported else "", jobs.name_of(job, visit.language)
+
+
+def _crawl_of_url(visit: DeskVisit, fate: CrawlFate, url: str) -> CrawlOfUrl:
+    _, name = _crawl_link(visit, fate.job)
+    href = f"/missing?{urlencode({'url': url, 'crawl': fate.job})}"
+    return CrawlOfUrl(job=fate.job, name=name, href=href, fate=view_of(fate.main))
+
+
+def _offer(visit: DeskVisit, job: str, url: str) -> _PatchOffer | None:
+    """Return how a crawl gets a page; None without a record."""
+    row = _record_of(visit, job)
+    if row is None:
+        return None
+    return offer_of(visit, row, snapshots.patch_button(visit, row, url))
+
+
+def offer_of(visit: DeskVisit, row: RecordRow, button: Button | None) -> _PatchOffer:
+    """Return the button of a patch, or why there is none."""
+    publication = publication_of(row.id)
+    is_running = any(open_job.job.endswith(f"-{publication}{PATCH}") for open_job in visit.desk.history().open)
+    judged = snapshots.patch_refusal(visit, row.id)
+    if judged is None:
+        refusal = "" if button is not None else words.msgid("Your role may not have crawls fetch anything.")
+        return _PatchOffer(button=button, refusal=refusal, is_running=is_running)
+    refusal, newer = judged
+    href = snapshots.href_of(newer or row.id)
+    return _PatchOffer(button=None, refusal=_REFUSALS[refusal], href=href, is_running=is_running)
+
+
+def _offer_of_source(
+    visit: DeskVisit, job: str, sources: Sequence[tuple[Any, str, str]], url: str
+) -> _PatchOffer | None:
+    """Return how a crawl gets a page that it never saw: the one that is named, or the newest of a publication."""
+    last = visit.desk.history().last
+    named = [job] if job else [last[source.publication] for source, _, _ in sources if source.publication in last]
+    return next(filter(None, (_offer(visit, name, url) for name in named[:1])), None)
+
+
+# == the URLs of a count ==============================================================================================
+
+
+_CSV_PIECE = 500
+_CSV_COLUMNS = ("url", "status", "word", "meaning", "archived", "type", "bytes", "page")
+_LACKS = {
+    Lack.RESOURCE: words.msgid("Embedded resources that pages lack"),
+    Lack.MISSING: words.msgid("All that failed to come"),
+    Lack.UNWANTED: words.msgid("Pages that were known and not wanted"),
+}
+
+
+def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
+    """Show the URLs of a count. Raises NotFound, Damaged, UsageError."""
+    archive, job = visit.desk.archive, _reported(visit, path_params)
+    selection = _selection(visit)
+    first = (page_in(visit.parameter("page")) - 1) * ROWS
+    with clocks.under(clocks.Deadline(_SECONDS)):
+        found = page_of(archive, job, selection, first, ROWS)
+    parameters = selection.as_parameters()
+    pages, _ = way_through(
+        first // ROWS + 1, max(found.total, first + len(found.rows)), ROWS,
+        lambda page: visit.with_parameters(page=page if page > 1 else None),
+    )  # fmt: skip
+    row = _record_of(visit, job)
+    offer = None
+    if row is not None and found.total and selection.is_kept is not True:
+        offer = offer_of(visit, row, snapshots.patch_button(visit, row, selection=parameters))
+    here = f"/report/{quote(job, safe='')}/urls"
+    return visit.page(
+        "url_list.html",
+        name=jobs.name_of(job, visit.language),
+        report=f"/report/{quote(job, safe='')}",
+        crawl=snapshots.href_of(row.id) if row is not None else "",
+        chosen=list(_chosen(visit, selection)),
+        rows=[(view_of(line), line, f"/missing?{urlencode({'url': line.url, 'crawl': job})}") for line in found.rows],
+        pages=pages,
+        total=found.total,
+        read=found.read,
+        is_cut=found.is_cut,
+        offer=offer,
+        most=patching.MOST_URLS,
+        csv=f"{here}.csv?{urlencode(parameters)}",
+        here=here,
+        filters=_filters(visit, selection),
+        kept=[(name, value) for name, value in parameters.items() if name not in _FIELDS],
+    )
+
+
+#: Parameters that the form has fields for.
+_FIELDS = ("host", "word", "status", "type")
+
+
+def _filters(visit: DeskVisit, selection: UrlSelection) -> tuple[FormField, ...]:
+    text = visit.desk.look_up(visit.language)
+    values = selection.as_parameters()
+    labels = (words.msgid("Host"), words.msgid("Word of the log"), words.msgid("Status"), words.msgid("Type"))
+    return tuple(
+        FormField(name=name, label=text(label), value=values.get(name, ""))
+        for name, label in zip(_FIELDS, labels, strict=True)
+    )
+
+
+def _chosen(visit: DeskVisit, selection: UrlSelection) -> Iterator[tuple[str, str, str]]:
+    """Yield what a list is of: a heading, a value, and what that means (msgids, but for the value)."""
+    if selection.lack is not None:
+        yield _LACKS[selection.lack], "", ""
+    if selection.word:
+        yield words.msgid("Why"), selection.word, explanation_of(selection.word)
+    if selection.status is not None:
+        yield words.msgid("Status"), str(selection.status), explanation_of(f"status {selection.status}")
+    if selection.host:
+        yield words.msgid("Host"), selection.host, ""
+    if selection.mime:
+        yield words.msgid("Type"), selection.mime, ""
+    if selection.least or selection.below is not None:
+        yield words.msgid("Size"), jobs.size_text(selection.least, selection.below, visit.language), ""
+    if selection.is_kept is not None:
+        yield (words.msgid("Archived") if selection.is_kept else words.msgid("Not archived")), "", ""
+
+
+def urls_as_csv(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
+    """Return all URLs of a count as CSV, as the log is read. Raises NotFound, Damaged, UsageError."""
+    job = _reported(visit, path_params)
+    lines = counted_urls.chosen(visit.desk.archive, job, _selection(visit))
+    headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="urls.csv"'}
+    text = visit.desk.look_up(visit.language)
+    return StreamedAnswer(_csv_pieces(lines, text), headers=headers, media_type="text/csv; charset=utf-8")
+
+
+def _csv_pieces(lines: Iterator[LogLine], text: Any) -> Generator[bytes, None, None]:
+    piece = io.StringIO()
+    writer = csv.writer(piece)
+    writer.writerow(_CSV_COLUMNS)
+    for number, line in enumerate(lines, 1):
+        word = "" if line.archived else line.reason
+        meaning = text(explanation_of(word)) if word else ""
+        row = (line.url, line.status, word, meaning, "yes" if line.archived else "no", line.mime.strip("-"), line.size,
+               line.referrer.strip("-"))  # fmt: skip
+        writer.writerow([_harmless(value) for value in row])
+        if number % _CSV_PIECE == 0:
+            yield piece.getvalue().encode("utf-8", "replace")
+            piece.seek(0)
+            piece.truncate()
+    yield piece.getvalue().encode("utf-8", "replace")
+
+
+def _harmless(value: object) -> object:
+    """Return a value that no program for tables takes for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
+
+
+def _selection(visit: DeskVisit) -> UrlSelection:
+    try:
+        return UrlSelection.of_parameters({name: visit.parameter(name) for name in visit.parameters()})
+    except UsageError:
+        text = words.msgid("This address names no list of URLs. Begin with the counts of the report.")
+        raise UsageError(visit.desk.said(text, visit.language)) from None
+
+
+def _reported(visit: DeskVisit, path_params: Mapping[str, str]) -> str:
+    job = path_params["job"]
+    if "/" in job or job.startswith(".") or not (visit.desk.archive.reports / job).is_dir():
+        raise NotFound(f"there is no report of {job}")
+    return job

@@ -1,0 +1,275 @@
+"""What became of a URL, over all crawls: what each did with it, which page led to it, and which publication could.
+
+The logs of the newest crawls are read, one after the other: first those of crawls that had the URL's host. Each is
+streamed, within the time of the thread; what was not read then is counted, and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from agent.crawl import crawl_log, scope
+from agent.crawl.scope import Bounds, ScopeVerdict
+from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, LinkKind, Reason
+from agent.reports import missing_urls, tables
+from agent.reports.tables import LogLine
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.index.database import CaptureIndex
+from webarcfs.archive.model.arc_paths import arc_path, second_path, split
+from webarcfs.archive.model.errors import Damaged, NotFound, TookTooLong, WebarcError
+from webarcfs.archive.model.metadata import PAGE_ROLE, CommitTag, from_epoch, now
+from webarcfs.archive.model.urls import both_schemes
+from webarcfs.archive.system import clocks, files
+
+#: Reports that are looked through for a URL without a job, or for a host.
+MOST_LOGS = 200
+#: Where a crawl ends by its settings: that says nothing of a URL to which a page of it has a link.
+_BEYOND = frozenset({Reason.TOO_DEEP, Reason.FOREIGN_HOST, Reason.PATHS})
+#: Redirects that are followed one after the other, and publications that are named.
+_MOST_HOPS, _MOST_PUBLICATIONS = 5, 50
+
+# == one crawl ========================================================================================================
+
+
+class Knowledge(IntEnum):
+    """What a crawl knows of a URL: it saw a link to it, had a reason not to ask for it, or asked for it."""
+
+    NONE = 0
+    SEEN = 1
+    REFUSED = 2
+    ASKED = 3
+
+
+def knowledge_of(line: LogLine) -> Knowledge:
+    """Return what a crawl knows of a URL, by its line."""
+    if line.archived or line.status > 0:
+        return Knowledge.ASKED
+    if line.reason in _BEYOND:
+        return Knowledge.SEEN
+    return Knowledge.REFUSED if line.reason in DECISIONS or line.status in NOT_TRIED else Knowledge.ASKED
+
+
+def report_names(archive: Archive) -> list[str]:
+    """Return the names of all reports, newest first."""
+    names = (folder.name for folder in archive.reports.iterdir())
+    return sorted((name for name in names if not name.startswith(".")), reverse=True)
+
+
+def crawl_of(archive: Archive, report: Path) -> Path:
+    """Return the report of the crawl that the job of a report patched; else that report."""
+    return archive.reports / (missing_urls.patched_by(report) or report.name)
+
+
+def find_that_knows(archive: Archive, url: str, reports: Iterable[Path]) -> Path | None:
+    """Return the report of the newest crawl that knows most of a URL, the newest report first; None: none."""
+    best, most = None, Knowledge.NONE
+    for report in reports:
+        with suppress(Damaged, NotFound), crawl_log.reading(report) as log:
+            knows = max(map(knowledge_of, tables.lines_of(log, url).values()), default=Knowledge.NONE)
+            if knows > most:
+                best, most = report, knows
+            if most is Knowledge.ASKED:
+                break
+    return None if best is None else crawl_of(archive, best)
+
+
+def target_of(archive: Archive, job: str, url: str) -> str:
+    """Return the target of a redirect, as a crawl or a patch of it found it, else as it is archived; else empty.
+
+    A crawl that had found the target before does not log that the redirect led there. Raises what the thread's deadline
+    raises.
+    """
+    for report in (archive.reports / job, *missing_urls.patches_of(archive, job)):
+        with suppress(NotFound, Damaged), crawl_log.reading(report) as log:
+            if target := _target_in(log, url):
+                return target
+    with suppress(WebarcError, OSError), CaptureIndex(archive.database) as index:
+        _, redirects = index.at(f"/{arc_path(url)}")
+        return next((row.target for row in reversed(redirects) if row.url == url), "")
+    return ""
+
+
+def _target_in(log: Iterable[str], url: str) -> str:
+    near = (text for text in log if clocks.goes_on() and url in text)
+    return next((line.url for line in tables.parsed(near) if line.path.endswith("R") and line.referrer == url), "")
+
+
+def captures_of(archive: Archive, url: str) -> list[str]:
+    """Return the commitTags of the snapshots whose crawls stored something at a URL's place, newest first.
+
+    Raises what reading webarc.db raises.
+    """
+    path = f"/{arc_path(url)}"
+    try:
+        with CaptureIndex(archive.database) as index:
+            versions, redirects = index.at(path, f"/{second_path(url)}")
+    except NotFound:  # nothing was captured yet
+        return []
+    stored = {row.stored for row in chain(versions, redirects) if row.url in both_schemes(url)}
+    return [str(CommitTag(from_epoch(seq), split(path)[0])) for seq in sorted(stored, reverse=True)]
+
+
+# == all crawls =======================================================================================================
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlFate:
+    """What a crawl did with a URL in its spellings, the line that says most first."""
+
+    job: str
+    lines: tuple[LogLine, ...]
+
+    @property
+    def main(self) -> LogLine:
+        """The line that says most of it."""
+        return self.lines[0]
+
+
+def newest_that_knows(fates: Sequence[CrawlFate]) -> CrawlFate | None:
+    """Return the newest crawl that asked for a URL or had a reason not to, else the newest that saw a link to it."""
+    knowing = (fate for fate in fates if knowledge_of(fate.main) > Knowledge.SEEN)
+    return next(knowing, next(iter(fates), None))
+
+
+@dataclass(slots=True)
+class UrlSearch:
+    """What was found of a URL in the logs of crawls. `fates` are newest first.
+
+    `without` are the crawls whose logs were read and do not have it, the newest first. `unread` counts those of the
+    newest that were not read, since the time was over, `damaged` those that cannot be read, and `older` the reports
+    before these.
+    """
+
+    url: str
+    fates: list[CrawlFate] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+    unread: int = 0
+    damaged: int = 0
+    older: int = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some logs were not read."""
+        return bool(self.unread or self.older or self.damaged)
+
+
+def search_crawls(archive: Archive, url: str, first: str = "", most: int = MOST_LOGS) -> UrlSearch:
+    """Read the logs of the newest crawls for a canonical URL, as far as the thread's time goes; `first` is one job.
+
+    Those that had the URL's host are read first, so that a short time is spent on them.
+    """
+    result = UrlSearch(url)
+    names = report_names(archive)
+    result.older = len(names[most:])
+    host = scope.domain_in(url)
+    patches: dict[str, list[Path]] = {}
+    ranks: dict[str, tuple[bool, bool]] = {}
+    for name in names[:most]:
+        summary = summary_of(archive, name)
+        if patched := str(summary.get("patches", "")):
+            patches.setdefault(patched, []).insert(0, archive.reports / name)
+        else:
+            ranks[name] = name != first, all(end.get("host") != host for end in _ends(summary))
+    ranked = sorted(ranks, key=lambda job: ranks[job])
+    for number, job in enumerate(ranked):
+        try:
+            lines = missing_urls.lines_of(archive, job, url, patches.get(job, ()))
+        except TookTooLong:
+            result.unread = len(ranked) - number
+            break
+        except (Damaged, NotFound):
+            result.damaged += 1
+            continue
+        if not lines:
+            result.without.append(job)
+        else:
+            in_order = sorted(
+                lines.values(), key=lambda line: (not line.archived, -knowledge_of(line), line.url != url)
+            )
+            result.fates.append(CrawlFate(job, tuple(in_order)))
+    result.fates.sort(key=lambda fate: fate.job, reverse=True)
+    result.without.sort(reverse=True)
+    return result
+
+
+def summary_of(archive: Archive, job: str) -> dict[str, Any]:
+    """Return summary.json of a job; empty where it cannot be read."""
+    with suppress(Damaged, OSError):
+        summary = files.read_json(archive.reports / job / "summary.json")
+        return summary if isinstance(summary, dict) else {}
+    return {}
+
+
+def _ends(summary: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    ends = summary.get("hosts")
+    yield from (end for end in ends if isinstance(end, dict)) if isinstance(ends, list) else ()
+
+
+def follow_redirects(archive: Archive, job: str, line: LogLine) -> list[LogLine]:
+    """Return the lines of the URLs to which a redirect leads, one after the other, within the thread's time."""
+    hops: list[LogLine] = []
+    seen = {line.url}
+    with suppress(TookTooLong, NotFound, Damaged):
+        while line.status in tables.REDIRECTS and len(hops) < _MOST_HOPS:
+            target = target_of(archive, job, line.url)
+            following = missing_urls.lines_of(archive, job, target).get(target) if target else None
+            if following is None or following.url in seen:
+                break
+            seen.add(following.url)
+            hops.append(following)
+            line = following
+    return hops
+
+
+# == publications =====================================================================================================
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleSource:
+    """A publication to whose hosts a URL belongs. `reason` is why its crawls would not ask for it; empty: they would.
+
+    They would if a page that they read had a link to it, not too many links away from a start URL.
+    """
+
+    publication: str
+    reason: str
+    is_retired: bool
+
+
+def judge_by_scope(
+    publication: Publication, settings: Settings, url: str, hosts: frozenset[str]
+) -> ScopeVerdict | None:
+    """Return why a publication would not ask for a URL to which a start page has a link; None if it would."""
+    crawl = publication.crawl
+    year, ahead, back = now().year, crawl.max_years_ahead, crawl.max_years_back
+    bounds = Bounds(crawl, latest_year=year + ahead if ahead else 0, earliest_year=year - back if back else 0)
+    profile = settings.profiles.get(publication.profile) if publication.profile else None
+    is_start = url in publication.named_urls
+    kind = LinkKind.SEED if is_start else LinkKind.LINK
+    return scope.judge(scope.scope_of(publication, profile, hosts, bounds), url, 0 if is_start else 1, kind)
+
+
+def possible_sources(
+    archive: Archive, settings: Settings, last: Mapping[str, str], url: str
+) -> Sequence[PossibleSource]:
+    """Return the publications of whose hosts a URL is, those that would ask for it first; no server is asked.
+
+    `last` has the newest report of each publication, which knows the hosts that start URLs redirected to.
+    """
+    sources = []
+    for publication in settings.publications:
+        clocks.check()
+        summary = summary_of(archive, last[publication.name]) if publication.name in last else {}
+        hosts = frozenset(str(end.get("host")) for end in _ends(summary) if end.get("role") == PAGE_ROLE)
+        verdict = judge_by_scope(publication, settings, url, hosts)
+        reason = "" if verdict is None else verdict.reason.partition(",")[0]
+        if reason != Reason.FOREIGN_HOST:
+            sources.append(PossibleSource(publication.name, reason, publication.retired))
+    return sorted(sources, key=lambda source: (bool(source.reason), source.is_retired))[:_MOST_PUBLICATIONS]
