@@ -59,6 +59,8 @@ NO_LISTS = {
     "compared.html": "the crawls of a publication, to choose one from",
     "several.html": "the fields of the form of the ticked crawls",
     "trial_parts.html": "what a trial found, which nobody keeps",
+    "missing_page.html": "what each crawl did with one URL",
+    "url_list.html": "the URLs behind a count, a CSV file of any length, which is written as the log is read",
 }
 
 

@@ -40,6 +40,7 @@ from webarcfs.archive.model.metadata import CommitTag, now
 from webarcfs.archive.system import clocks
 from webarcfs.room.pages.lists import page_in, way_through
 from webarcfs.web.answering import StreamedAnswer
+from webarcfs.web.table_files import harmless
 
 # == what a log has of a URL ==========================================================================================
 
@@ -200,10 +201,11 @@ def _beside(visit: DeskVisit, url: str, *, has_line: bool) -> dict[str, Any]:
 
 
 def _rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
-    """Return the rule that withholds a page from readers now."""
-    with suppress(SettingsError, OSError):
-        rule = access_rules.load(visit.desk.archive).find(url, "", now(), now())
-        return rule if rule is not None and rule.access is not Access.ALLOW else None
+    """Return the rule that withholds a page from readers now; without its reason where the reasons cannot be read."""
+    for load in (access_rules.load_for_staff, access_rules.load):
+        with suppress(SettingsError, OSError):
+            rule = load(visit.desk.archive).find(url, "", now(), now())
+            return rule if rule is not None and rule.access is not Access.ALLOW else None
     return None
 
 
@@ -364,17 +366,12 @@ def _csv_pieces(lines: Iterator[LogLine], text: Any) -> Generator[bytes, None, N
         meaning = text(explanation_of(word)) if word else ""
         row = (line.url, line.status, word, meaning, "yes" if line.archived else "no", line.mime.strip("-"), line.size,
                line.referrer.strip("-"))  # fmt: skip
-        writer.writerow([_harmless(value) for value in row])
+        writer.writerow([harmless(value) for value in row])
         if number % _CSV_PIECE == 0:
             yield piece.getvalue().encode("utf-8", "replace")
             piece.seek(0)
             piece.truncate()
     yield piece.getvalue().encode("utf-8", "replace")
-
-
-def _harmless(value: object) -> object:
-    """Return a value that no program for tables takes for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
 
 
 def _selection(visit: DeskVisit) -> UrlSelection:
