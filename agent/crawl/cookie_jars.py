@@ -140,9 +140,13 @@ class CookieJars:
         #: Batch → its site, and the jar that its wget was given.
         self._given: dict[int, tuple[str, Jar]] = {}
         for path in sorted(folder.glob(f"{_MARK}*{_SENT}")):
-            site, _, text = path.read_text("latin-1").partition("\n")
+            first, _, text = path.read_text("latin-1").partition("\n")
+            site = first.removeprefix("# ")
+            if not site or not text.endswith("\n"):  # the process was killed while it wrote it, before it ran the wget
+                path.unlink()
+                continue
             batch = int(path.stem.removeprefix(_MARK))
-            self._given[batch] = site.removeprefix("# "), Jar.read(text)
+            self._given[batch] = site, Jar.read(text)
             self.ended(batch, whole=False)
 
     def begin(self, batch: int, domain: str, given: Iterable[Cookie] = ()) -> tuple[Path | None, Path]:

@@ -140,3 +140,14 @@ def test_jars_of_an_older_version_are_joined(tmp_path: Path) -> None:
         (tmp_path / host).write_text(jar(a="1").text.replace("e.org", host), "latin-1")
     jars = CookieJars(tmp_path)
     assert jars.now("http://www.e.org/") and jars.now("http://img.e.org/") and not jars.now("http://e.org/")
+
+
+@pytest.mark.parametrize("written", ["", "# e.org", "# e.org\n", "# e.org\n# Netscape HTTP Coo"])
+def test_a_file_that_a_killed_process_had_not_written_whole_is_no_batch(tmp_path: Path, written: str) -> None:
+    folder = tmp_path / "cookies"
+    jars = CookieJars(folder)
+    jars.begin(1, "e.org")
+    (sent,) = folder.glob("*.sent")
+    sent.write_text(written)
+    again = CookieJars(folder)
+    assert list(folder.iterdir()) == [] and again.now("http://e.org/") == ""
