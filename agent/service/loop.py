@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import schedule
 
@@ -56,7 +56,6 @@ from agent.maintenance import maintenance
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import Agent
 from agent.service.metrics import ArchiveMetrics, KnownSettings, known_settings
-from agent.service.metrics_listener import MetricsListener
 from agent.service.scheduler import History, Past
 from agent.service.worker import End
 from webarcfs.archive.additions.commit_additions import replay
@@ -72,6 +71,9 @@ from webarcfs.archive.system.cache import identity
 from webarcfs.archive.system.json_log import JsonFormatter, log_json
 from webarcfs.archive.system.processes import Signals
 from webarcfs.archive.system.rotating_log import RotatingLog
+
+if TYPE_CHECKING:
+    from agent.service.metrics_listener import MetricsListener
 from webarcfs.web.listeners import address as listen_address
 
 # == child processes ==================================================================================================
@@ -809,6 +811,8 @@ class Service:
         self._stop_metrics()
         if not wanted:
             return
+        from agent.service.metrics_listener import MetricsListener  # noqa: PLC0415 # it imports asyncio, no command does
+
         figures = ArchiveMetrics(self.archive, _SettingsOfAgent(self))
         try:
             self._metrics = MetricsListener(listen_address(wanted), figures.page, self._is_well)

@@ -93,7 +93,7 @@ def exported(archive: Archive, out: Path) -> bytes:
 
 
 def difference(archive: Archive, *arguments: Any) -> str:
-    done = webarc("diff", "--archive", archive.root, *arguments)
+    done = webarc("diff", "--archive", str(archive.root), *map(str, arguments))
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -16,7 +16,9 @@ def test_every_paragraph_has_its_test() -> None:
     document = (ROOT / "SEMANTICS.md").read_text("utf-8")
     paragraphs = re.findall(r"^\*\*(S-[a-z]+-\d+)\.\*\*", document, re.MULTILINE)
     assert len(paragraphs) == len(set(paragraphs))
-    folders = [ROOT / "tests" / name for name in ("mount", "service", "crawl", "room", "pure", "exchange")]
+    folders = [
+        ROOT / "tests" / name for name in ("mount", "service", "crawl", "room", "pure", "exchange", "store", "desk")
+    ]
     tests = [path for folder in folders for path in folder.glob("test_*.py")]
     docstrings = re.findall(r'^\s+"""(S-[^"]*)"""', "\n".join(map(_text, tests)), re.M)
     assert set(paragraphs) == set(ID.findall(" ".join(docstrings)))

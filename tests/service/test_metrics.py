@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import shutil
@@ -348,10 +349,13 @@ def test_the_listener_answers_what_it_has_and_nothing_else() -> None:
         assert _asked(listener, Host="[::1]:9464")[0] == 200
         assert _asked(listener, Host="rebound.example")[0] == 421, "another site's name leads here"
         for sent in (b"\x16\x03\x01\x00", b"GET\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 40_000 + b"\r\n\r\n"):
-            with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+            answer = b""
+            # A connection that is closed before all was read is reset, whenever the client comes to know it.
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as client, contextlib.suppress(OSError):
                 client.sendall(sent)
                 client.shutdown(socket.SHUT_WR)
-                assert client.recv(100)[:10] in (b"", b"HTTP/1.1 4")
+                answer = client.recv(100)
+            assert answer[:10] in (b"", b"HTTP/1.1 4")
         assert _asked(listener)[2] == b"x 1\n"
 
 

@@ -310,7 +310,7 @@ def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         offer=offer,
         most=patching.MOST_URLS,
         csv=f"{here}.csv?{urlencode(parameters)}",
-        here=here,
+        list_path=here,
         filters=_filters(visit, selection),
         kept=[(name, value) for name, value in parameters.items() if name not in _FIELDS],
     )
