@@ -31,6 +31,7 @@ from webarcfs.archive.config.settings import NotificationKind
 from webarcfs.archive.index.sqlite_file import SqliteFile, journal, translated
 from webarcfs.archive.model.errors import DatabaseDamaged
 from webarcfs.archive.model.metadata import format_time, parse_time
+from webarcfs.archive.system import locks
 from webarcfs.archive.system.files import replacing
 
 _log = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ _FORGOTTEN = 30 * 86400
 _RESERVED = 128 << 10
 _ROOM_FOR_RESERVE = 8 * _RESERVED
 _RESERVE = ".notify.reserve"
+#: Held while the file is opened, and made.
+_OPENING = ".notifications-open"
 _DIGEST, _NUMBER = "digest", "number"
 
 
@@ -78,14 +81,18 @@ class NotificationStore(SqliteFile):
     def __init__(self, archive: Archive) -> None:
         """Open or make it; a damaged one is put aside, and that is logged. Raises OSError, Busy."""
         path = archive.notifications
-        try:
-            self._open(path)
-        except DatabaseDamaged:
-            aside = path.with_name(f"{path.name}.damaged")
-            _log.warning("%s is damaged, and is %s now; what is amiss is told once more", path, aside.name)
-            path.replace(aside)
-            journal(path).unlink(missing_ok=True)
-            self._open(path)
+        with contextlib.ExitStack() as opening:
+            # One at a time: who opens it while another one makes it would take it for damaged.
+            with contextlib.suppress(OSError):  # of a user, or on a disk, that may only be read
+                opening.enter_context(locks.exclusive(archive.root / "lock" / _OPENING))
+            try:
+                self._open(path)
+            except DatabaseDamaged:
+                aside = path.with_name(f"{path.name}.damaged")
+                _log.warning("%s is damaged, and is %s now; what is amiss is told once more", path, aside.name)
+                path.replace(aside)
+                journal(path).unlink(missing_ok=True)
+                self._open(path)
         self._reserve = archive.root / _RESERVE
 
     def _open(self, path: Path) -> None:

@@ -487,8 +487,8 @@ def test_two_at_once_tell_once(archive: Archive, tmp_path: Path) -> None:
     archive.settings.write_text(told + _PUBLICATION)
     processes = [crawls.start_command("watch", "--archive", archive.root) for _ in range(4)]
     for process in processes:
-        process.communicate()
-        assert process.returncode == 3
+        _, errors = process.communicate()
+        assert process.returncode == 3, errors
     watch(archive)
     assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"]
 
