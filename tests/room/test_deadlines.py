@@ -137,8 +137,9 @@ def test_eight_costly_requests_at_once_leave_no_thread_at_work(
 
 
 def test_what_takes_too_long_says_what_to_do_and_is_counted(
-    room: tuple[Served, Answering], caplog: pytest.LogCaptureFixture
+    room: tuple[Served, Answering], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(limits, "SECONDS", 0.05)
     for number in (1, 2):
         answer = room[0].get(COSTLY[2])
         assert answer.status == 503
