@@ -25,7 +25,7 @@ from webarcfs.archive.model.additions import ArcVersion
 from webarcfs.archive.model.errors import NotFound, NotPermitted
 from webarcfs.mount.adapters import requests
 from webarcfs.mount.adapters.requests import REFUSED, Refusals
-from webarcfs.mount.writing.drafts import Opened
+from webarcfs.writing.drafts import Opened
 
 pytestmark = pytest.mark.mount
 

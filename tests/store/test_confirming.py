@@ -21,14 +21,14 @@ from webarcfs.archive.system.locks import Turnstile
 from webarcfs.mount.adapters.libfuse3 import write_operations
 from webarcfs.mount.adapters.libfuse3.operations import Workers
 from webarcfs.mount.adapters.libfuse3.write_operations import CloseBatcher
-from webarcfs.mount.writing.confirmation import Committer
-from webarcfs.mount.writing.drafts import LITTLE, Draft, Opened
-from webarcfs.mount.writing.writer import Writer
 from webarcfs.vfs.domain_states import DomainState
 from webarcfs.vfs.node import Caller, Node
 from webarcfs.vfs.overlay import PendingFile
 from webarcfs.vfs.root import Tree
 from webarcfs.vfs.view import REFS_EVERY, View
+from webarcfs.writing.confirmation import Committer
+from webarcfs.writing.drafts import LITTLE, Draft, Opened
+from webarcfs.writing.writer import Writer
 
 pytestmark = pytest.mark.store
 

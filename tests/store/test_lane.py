@@ -20,9 +20,9 @@ from webarcfs.mount.adapters.libfuse3.fast_path import FastPath
 from webarcfs.mount.adapters.libfuse3.operations import DeferredReply, Workers
 from webarcfs.mount.adapters.libfuse3.write_operations import WritingOperations
 from webarcfs.mount.kernel import readdir
-from webarcfs.mount.writing.service import Additions
 from webarcfs.vfs.root import ROOT
 from webarcfs.vfs.view import View
+from webarcfs.writing.service import Additions
 
 pytestmark = pytest.mark.store
 

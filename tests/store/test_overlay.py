@@ -21,19 +21,19 @@ from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate, Repository, TreeEntry
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import AddNodes, ArcVersion
-from webarcfs.archive.model.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
+from webarcfs.archive.model.errors import Damaged, Exists, NameRefused, NameTooLong, NotFound, NotPermitted, Stale
 from webarcfs.archive.model.metadata import COMMITTER
 from webarcfs.archive.system.files import blob_id
 from webarcfs.mount.kernel.readdir import Listings
-from webarcfs.mount.writing.addition_names import has
-from webarcfs.mount.writing.confirmation import Committer, DocumentWriter, LockedHead
-from webarcfs.mount.writing.drafts import Draft
-from webarcfs.mount.writing.writer import Writer as Writing
 from webarcfs.vfs.folders import StoredFile, StoredFolder
 from webarcfs.vfs.node import Caller, Folder
 from webarcfs.vfs.overlay import Overlay, Ownership, PendingFile
 from webarcfs.vfs.root import Tree
 from webarcfs.vfs.view import REFS_EVERY, View
+from webarcfs.writing.addition_names import has
+from webarcfs.writing.confirmation import Committer, DocumentWriter, LockedHead
+from webarcfs.writing.drafts import Draft
+from webarcfs.writing.writer import Writer as Writing
 
 pytestmark = pytest.mark.store
 
@@ -416,6 +416,15 @@ def test_makers_lose_their_rights_in_time() -> None:
 def test_reserved_names(name: str) -> None:
     with pytest.raises(NotPermitted):
         arc_paths.check_name("", name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../data.xml", "a\0b", "/"])
+def test_what_no_kernel_asks_for_is_no_name(name: str) -> None:
+    """A name that was confirmed, and that the commit drops, would be a promise that is not kept."""
+    with pytest.raises(NameRefused):
+        arc_paths.check_name("", name)
+    with pytest.raises(NameRefused):
+        arc_paths.check_name("in", name)
 
 
 def test_bounds_of_names() -> None:

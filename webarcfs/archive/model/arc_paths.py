@@ -17,7 +17,7 @@ import unicodedata
 from dataclasses import replace
 from typing import Final
 
-from webarcfs.archive.model.errors import NameTooLong, NotPermitted
+from webarcfs.archive.model.errors import NameRefused, NameTooLong, NotPermitted
 from webarcfs.archive.model.urls import Url, canonical, parse
 
 # == arc paths, pure ==================================================================================================
@@ -224,9 +224,12 @@ _LEFT_BEHIND = re.compile(
 def check_name(folder: str, name: str) -> None:
     """Raise for a name that no addition may have in `folder`, a path inside an ARC (empty for the ARC itself).
 
-    NameTooLong (ENAMETOOLONG) for one that is too long or too deep, NotPermitted (EPERM) for a name with a meaning to
-    the archive or to git.
+    NameRefused (EINVAL) for what is no name: a kernel asks for none of these, another caller may. NameTooLong
+    (ENAMETOOLONG) for one that is too long or too deep, NotPermitted (EPERM) for a name with a meaning to the archive
+    or to git.
     """
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise NameRefused(f"{name!r} is no name of a file: it is empty, . or .., or has a slash or a NUL")
     _check_length(name)
     if folder and folder.count("/") + 1 >= DEEPEST:
         raise NameTooLong(f"{name!r} would lie more than {DEEPEST} folders deep in its ARC")

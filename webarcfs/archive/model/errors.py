@@ -165,6 +165,13 @@ class NotALink(WebarcError):
     errno = errno.EINVAL
 
 
+class NameRefused(WebarcError):
+    """A name that no file has: it is empty, `.` or `..`, or has a slash or a NUL."""
+
+    errno = errno.EINVAL
+    http_status = HTTPStatus.BAD_REQUEST
+
+
 class NameTooLong(WebarcError):
     """A name longer than the file system allows."""
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import MountFailed, UsageError
 from webarcfs.mount.adapters.requests import RequestStats
-from webarcfs.mount.writing.service import Additions, Tell
 from webarcfs.vfs.node import NodeKind
 from webarcfs.vfs.root import Tree
 from webarcfs.vfs.view import ViewListener
+from webarcfs.writing.service import Additions, Tell
 
 #: Extended attribute of the root with the id of the mount's process; not listed.
 PID = "user.webarc.pid"

@@ -42,12 +42,12 @@ from webarcfs.archive.model.errors import (
 from webarcfs.mount.adapters.binding import PID, AdapterContext
 from webarcfs.mount.adapters.requests import REFUSED, STATS, Refusals, SlowRequests, errno_for
 from webarcfs.mount.options import escaped
-from webarcfs.mount.writing.drafts import DraftFile, Opened
-from webarcfs.mount.writing.service import Additions
-from webarcfs.mount.writing.writer import Writer
 from webarcfs.vfs.content import Content
 from webarcfs.vfs.node import Attrs, Caller, File, Folder, Node, NodeKind
 from webarcfs.vfs.root import Symlink, Tree
+from webarcfs.writing.drafts import DraftFile, Opened
+from webarcfs.writing.service import Additions
+from webarcfs.writing.writer import Writer
 
 # == operations =======================================================================================================
 

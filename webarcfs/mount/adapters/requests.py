@@ -28,12 +28,12 @@ from typing import Final
 
 from webarcfs.archive.model.errors import LookAgain, NoAttribute, NotFound, NotSupported, WebarcError, errno_of
 from webarcfs.archive.model.metadata import CET, format_time
-from webarcfs.mount.writing.drafts import DraftFile, Opened, SchemaDraft
 from webarcfs.vfs import content
 from webarcfs.vfs.folders import StoredFile, StoredFolder
 from webarcfs.vfs.node import Folder, Node, author
 from webarcfs.vfs.root import Table
 from webarcfs.vfs.view import SCHEMAS, SchemaFolder
+from webarcfs.writing.drafts import DraftFile, Opened, SchemaDraft
 
 # == errno map ========================================================================================================
 

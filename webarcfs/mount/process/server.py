@@ -48,11 +48,11 @@ from webarcfs.mount.adapters.binding import AdapterContext, Serve
 from webarcfs.mount.adapters.requests import RequestStats
 from webarcfs.mount.options import Options
 from webarcfs.mount.process import mountpoint
-from webarcfs.mount.writing.service import Additions, Tell, show_left
 from webarcfs.vfs import content
 from webarcfs.vfs.node import NodeKind
 from webarcfs.vfs.root import Tree
 from webarcfs.vfs.view import View, ViewListener
+from webarcfs.writing.service import Additions, Tell, show_left
 
 # == mount log ========================================================================================================
 

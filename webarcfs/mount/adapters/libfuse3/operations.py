@@ -32,10 +32,10 @@ from webarcfs.mount.adapters.requests import REFUSED, STATS, Refusals
 from webarcfs.mount.kernel import readdir
 from webarcfs.mount.kernel.inode_table import Inodes, OpenContents, undo
 from webarcfs.mount.kernel.readdir import ALWAYS, END, Lister
-from webarcfs.mount.writing.drafts import DraftFile
 from webarcfs.vfs.content import Content, Small
 from webarcfs.vfs.node import Attrs, Caller, File, Folder, Node
 from webarcfs.vfs.root import Symlink, Table, Tree
+from webarcfs.writing.drafts import DraftFile
 
 # == refused requests =================================================================================================
 

@@ -27,13 +27,13 @@ from webarcfs.mount.adapters.libfuse3 import library
 from webarcfs.mount.adapters.libfuse3.operations import Answer, DeferredReply, Operations, Subject, Workers
 from webarcfs.mount.kernel import readdir
 from webarcfs.mount.kernel.inode_table import Inodes
-from webarcfs.mount.writing.addition_names import ParentAndName, find
-from webarcfs.mount.writing.drafts import DraftFile, Opened
-from webarcfs.mount.writing.service import Additions
-from webarcfs.mount.writing.writer import Writer
 from webarcfs.vfs.folders import StoredFile
 from webarcfs.vfs.node import Caller, Folder, Node
 from webarcfs.vfs.root import Tree
+from webarcfs.writing.addition_names import ParentAndName, find
+from webarcfs.writing.drafts import DraftFile, Opened
+from webarcfs.writing.service import Additions
+from webarcfs.writing.writer import Writer
 
 # == close batches ====================================================================================================
 

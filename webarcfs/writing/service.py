@@ -29,11 +29,11 @@ from webarcfs.archive.model.additions import AddFile
 from webarcfs.archive.model.arc_paths import is_lock
 from webarcfs.archive.model.errors import Exists, NotFound, NotPermitted, ReadOnly, Stale, WebarcError
 from webarcfs.archive.system.locks import Turnstile
-from webarcfs.mount.writing.confirmation import Committer, Confirmable, Lock, LockedHead
-from webarcfs.mount.writing.writer import Writer
 from webarcfs.vfs.node import Folder
 from webarcfs.vfs.overlay import LeftAdditions, Overlay
 from webarcfs.vfs.view import View
+from webarcfs.writing.confirmation import Committer, Confirmable, Lock, LockedHead
+from webarcfs.writing.writer import Writer
 
 # == settling =========================================================================================================
 

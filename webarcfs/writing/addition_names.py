@@ -20,13 +20,13 @@ from webarcfs.archive.model.additions import ArcVersion, Move
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Exists, LookAgain, NotEmpty, NotFound, NotPermitted, Replaced
 from webarcfs.archive.system.locks import Turnstile
-from webarcfs.mount.writing import confirmation
-from webarcfs.mount.writing.confirmation import Committer, Confirmer, DocumentWriter, LockedHead, NewFile
-from webarcfs.mount.writing.drafts import Draft, DraftFile, Drafts, whole
 from webarcfs.vfs.folders import StoredFile, StoredFolder
 from webarcfs.vfs.node import Caller, File, Folder, Node, author
 from webarcfs.vfs.overlay import Ownership, PendingFile, is_gone
 from webarcfs.vfs.view import View
+from webarcfs.writing import confirmation
+from webarcfs.writing.confirmation import Committer, Confirmer, DocumentWriter, LockedHead, NewFile
+from webarcfs.writing.drafts import Draft, DraftFile, Drafts, whole
 
 # == provisional names ================================================================================================
 

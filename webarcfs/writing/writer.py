@@ -16,9 +16,15 @@ from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import ArcVersion
 from webarcfs.archive.model.errors import Exists, Stale, WebarcError
-from webarcfs.mount.writing import confirmation
-from webarcfs.mount.writing.addition_names import NewNames, ProvisionalNames, has, lookup
-from webarcfs.mount.writing.confirmation import (
+from webarcfs.vfs.domain_states import DomainState
+from webarcfs.vfs.folders import StoredFile, StoredFolder
+from webarcfs.vfs.node import Caller, Folder, Node
+from webarcfs.vfs.overlay import Ownership
+from webarcfs.vfs.root import current_folder
+from webarcfs.vfs.view import SchemaFolder, View
+from webarcfs.writing import confirmation
+from webarcfs.writing.addition_names import NewNames, ProvisionalNames, has, lookup
+from webarcfs.writing.confirmation import (
     BufferClose,
     Committer,
     Confirmable,
@@ -28,7 +34,7 @@ from webarcfs.mount.writing.confirmation import (
     NewFile,
     Outcome,
 )
-from webarcfs.mount.writing.drafts import (
+from webarcfs.writing.drafts import (
     LITTLE,
     DocumentBuffer,
     Draft,
@@ -38,12 +44,6 @@ from webarcfs.mount.writing.drafts import (
     SchemaDraft,
     whole,
 )
-from webarcfs.vfs.domain_states import DomainState
-from webarcfs.vfs.folders import StoredFile, StoredFolder
-from webarcfs.vfs.node import Caller, Folder, Node
-from webarcfs.vfs.overlay import Ownership
-from webarcfs.vfs.root import current_folder
-from webarcfs.vfs.view import SchemaFolder, View
 
 #: Folders of one state that are remembered.
 _NEAR = 1_000

@@ -41,12 +41,12 @@ from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, Exists, InvalidDocument, NotPermitted, Replaced, WebarcError
 from webarcfs.archive.system.files import blob_id
 from webarcfs.archive.system.locks import Turnstile
-from webarcfs.mount.writing.drafts import DocumentBuffer, Draft, DraftFile
 from webarcfs.vfs import content
 from webarcfs.vfs.domain_states import DomainReader
 from webarcfs.vfs.node import author
 from webarcfs.vfs.overlay import Number, Overlay, PendingFile
 from webarcfs.vfs.view import View
+from webarcfs.writing.drafts import DocumentBuffer, Draft, DraftFile
 
 # == preconditions ====================================================================================================
 
