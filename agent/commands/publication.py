@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, settings_of, stop_on_signals, values_of
+from agent.commands.common import archive_option, opened, say_how_often, settings_of, stop_on_signals, values_of
 from agent.crawl import browser_check
 from agent.crawl.secrets import kept_back
 from agent.operations import first_crawls, trying
@@ -76,7 +76,7 @@ def list_(archive: str | None, form: Form) -> None:
 
 def _lines_of_list(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
-        coming = "retired" if row["retired"] else f"every {row['interval']}, next {row['next']}"
+        coming = "retired" if row["retired"] else f"{say_how_often(row['interval'])}, next {row['next']}"
         about = f": {row['description']}" if row["description"] else ""
         yield f"{row['name']} ({row['place']}), {coming}{about}"
     if not rows:
@@ -339,7 +339,7 @@ def _lines_of_future(publication: Publication) -> Iterator[str]:
     if not publication.retired:
         first = f" from {format_time(publication.start)} on" if publication.start is not None else ""
         yield (
-            f"a running agent crawls it every {publication.crawl.interval}{first} (the setting interval); "
+            f"a running agent crawls it {say_how_often(publication.crawl.interval)}{first} (the setting interval); "
             f"`webarc-agent publication retire {name}` ends that"
         )
     if publication.release == Release.BY_HAND:
