@@ -57,9 +57,9 @@ def knowledge_of(line: LogLine) -> Knowledge:
 
 
 def report_names(archive: Archive) -> list[str]:
-    """Return the names of all reports, newest first."""
+    """Return the names of all reports, newest first; each begins with a time."""
     names = (folder.name for folder in archive.reports.iterdir())
-    return sorted((name for name in names if not name.startswith(".")), reverse=True)
+    return sorted((name for name in names if name[:1].isdecimal()), reverse=True)
 
 
 def crawl_of(archive: Archive, report: Path) -> Path:

@@ -12,7 +12,7 @@ import pytest
 
 from agent.crawl import job_folder
 from agent.importing.import_sources import chosen
-from agent.jobs import importjob
+from agent.jobs import importjob, publishing
 from agent.service import scheduler
 from agent.service.scheduler import Past
 from tests.support import crawls, desks, warcs
@@ -70,6 +70,26 @@ def test_jobs_that_ended_are_shown_with_what_came_of_them(archive: Archive, site
         and "Der Server scheiterte." in words
         and "1 neu, 1 geändert, 0 fort" in words
     )
+
+
+def test_a_job_that_ended_leads_to_its_crawl_once_that_has_a_record(
+    archive: Archive, site: Site, served: ServedDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report is there before the record: who looked then sees the link later, without another report."""
+    site.add_html("/", "a")
+    before: list[Answer] = []
+    keep_capture = publishing.keep_capture
+
+    def keep_late(*given: Any) -> None:
+        before.append(served.client("anna").get("/running"))
+        keep_capture(*given)
+
+    monkeypatch.setattr(publishing, "keep_capture", keep_late)
+    done = crawls.crawl(archive, site.url("/"), name="late")
+    (early,) = before
+    links = f"//table//a[starts-with(@href, '/snapshot/{done.job}')]"
+    assert len(rows_of(early)) == 1 and not early.page.xpath(links)
+    assert served.client("anna").get("/running").page.xpath(links)
 
 
 def test_an_import_is_shown_while_it_runs_and_once_it_has_ended(
@@ -150,7 +170,7 @@ def test_today_with_nothing_to_do_shows_how_the_archive_is(archive: Archive, sit
 def test_a_report_of_chance_is_no_result(archive: Archive, served: ServedDesk) -> None:
     """Folders without a summary, with one of another version, or with a hostile name."""
     for name, text in (
-        ("20261001T030000-x<b>", None),
+        ("20261001T030000-x<i>", None),
         ("20261002T030000-y", "[]"),
         ("20261003T030000-z", '{"arcs": 3}'),
     ):
