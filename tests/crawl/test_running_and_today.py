@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from agent.service.scheduler import Past
 from tests.support import crawls, desks, warcs
 from tests.support.desks import Answer, ServedDesk
 from tests.support.site import Site
+from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication
 
@@ -162,6 +164,9 @@ def test_today_with_nothing_to_do_shows_how_the_archive_is(archive: Archive, sit
     assert "none yet" in served.client("carl").get("/").words
     assert crawls.run_command("backup", "--archive", archive.root, backup).code == 0
     assert re.search(r"Last backup\d+ \w+ 20\d\d", served.client("carl").get("/").words)
+    mark = json.loads((backup / directory.BACKUP).read_text())
+    (backup / directory.BACKUP).write_text(json.dumps({**mark, "finished": "", "last": mark["finished"]}))
+    assert re.search(r"Last backup\d+ \w+ 20\d\d", served.client("carl").get("/").words), "while another one runs"
     for folder in archive.reports.iterdir():
         (folder / "summary.json").write_text("{broken")
     assert served.client("carl").get("/").status == 200, "a report that cannot be read is no reason to show nothing"
