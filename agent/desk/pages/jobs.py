@@ -371,10 +371,9 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     def counted() -> tuple[ReportTable, ...]:
         return tuple(_tables(archive, job, summary.get("hosts") or (), visit.language))
 
-    patches = tuple(folder.name for folder in missing_urls.patches_of(archive, job))
-    changed = (folder / "summary.json").stat().st_mtime_ns
-    lacks = lacks_of(visit, job, summary)
-    pages, more_pages = visit.desk.kept(("shown", job, changed), lambda: _first_shown(folder))
+    version = _version_of(archive, job)
+    lacks = _lacks(visit, job, summary, version)
+    pages, more_pages = visit.desk.kept(("shown", job, version), lambda: _first_shown(folder))
     with opened(archive, Catalogue(archive)) as records:
         has_record = records.row(job) is not None
     known = None
@@ -391,7 +390,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
             *(remark.text for remark in remarks_in(summary) if remark.is_warning),
         ),
         orders=of_report(summary, visit.language),
-        tables=visit.desk.kept(("report", job, changed, patches, visit.language), counted),
+        tables=visit.desk.kept(("report", job, version, visit.language), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
         if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
         missing=list(lack_rows(most_rows(lacks.rows, _ROWS), job)),
@@ -436,12 +435,19 @@ def urls_href(job: str, selection: UrlSelection) -> str:
 def lacks_of(visit: DeskVisit, job: str, summary: Mapping[str, Any]) -> Missing:
     """Return what a crawl lacks now; nothing without a report. Raises what the thread's deadline raises."""
     archive = visit.desk.archive
-    path = archive.reports / job / "summary.json"
-    if not path.exists():
+    if not (archive.reports / job / "summary.json").exists():
         return Missing()
+    return _lacks(visit, job, summary, _version_of(archive, job))
+
+
+def _lacks(visit: DeskVisit, job: str, summary: Mapping[str, Any], version: tuple[int, tuple[str, ...]]) -> Missing:
+    return visit.desk.kept(("missing", job, version), lambda: missing_now(visit.desk.archive, job, summary))
+
+
+def _version_of(archive: Archive, job: str) -> tuple[int, tuple[str, ...]]:
+    """Return what the figures of a report depend on: when it was written, and the patches of its crawl."""
     patches = tuple(folder.name for folder in missing_urls.patches_of(archive, job))
-    key = ("missing", job, path.stat().st_mtime_ns, patches)
-    return visit.desk.kept(key, lambda: missing_now(archive, job, summary))
+    return (archive.reports / job / "summary.json").stat().st_mtime_ns, patches
 
 
 def word_rows(job: str, lacks: Missing) -> list[ReportTable]:
