@@ -202,10 +202,10 @@ def _beside(visit: DeskVisit, url: str, *, has_line: bool) -> dict[str, Any]:
 
 def _rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
     """Return the rule that withholds a page from readers now; without its reason where the reasons cannot be read."""
-    for load in (access_rules.load_for_staff, access_rules.load):
-        with suppress(SettingsError, OSError):
-            rule = load(visit.desk.archive).find(url, "", now(), now())
-            return rule if rule is not None and rule.access is not Access.ALLOW else None
+    with suppress(SettingsError, OSError):
+        rules, _ = access_rules.load_with_fault(visit.desk.archive)
+        rule = rules.find(url, "", now(), now())
+        return rule if rule is not None and rule.access is not Access.ALLOW else None
     return None
 
 
