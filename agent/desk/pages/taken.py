@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from starlette.responses import Response
 
 from agent.crawl.job_folder import publication_of
-from agent.desk.pages import jobs, settings_pages, snapshots
+from agent.desk.pages import finished_jobs, jobs, settings_pages, snapshots
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import registers
 from agent.reports import missing_urls, shown_pages, tables
@@ -28,8 +28,8 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.formats import Format
 from webarcfs.archive.catalogue.record import FIELDS, Record
 from webarcfs.archive.catalogue.workflow import Right
-from webarcfs.archive.model.errors import Damaged, NotFound
-from webarcfs.archive.model.metadata import format_time, from_epoch, now, parse_compact_time
+from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.metadata import format_time, from_epoch, now
 from webarcfs.archive.system import files
 from webarcfs.web.table_files import MEDIA_TYPES, MOST_ROWS, TableFile
 
@@ -113,14 +113,14 @@ def _running(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
 
 
 def _finished(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
-    newest = sorted(visit.desk.history().last.values(), reverse=True)
-    return TableFile(("job", "publication", "begun"), ((job, publication_of(job), _begun(job)) for job in newest))
-
-
-def _begun(job: str) -> str:
-    with suppress(Damaged):
-        return _text(parse_compact_time(job.partition("-")[0]))
-    return ""
+    columns = ("job", "publication", "begun", "kind", "result", "documents", "added", "changed", "removed", "bytes",
+               "failures", "why", "host_reason")  # fmt: skip
+    return TableFile(columns, (
+        (ended.job, publication_of(ended.job), _text(jobs.begun_at(ended.job)), ended.kind, ended.result,
+         ended.documents, ended.added, ended.changed, ended.removed, ended.bytes, ended.failures, ended.why,
+         ended.host_reason)
+        for ended in finished_jobs.read_newest(visit, MOST_ROWS + 1)
+    ))  # fmt: skip
 
 
 def _report(visit: DeskVisit, path_params: Mapping[str, str]) -> TableFile:
