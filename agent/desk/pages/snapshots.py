@@ -434,7 +434,7 @@ def again(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 
 def _list(visit: DeskVisit, query: str, ticked: frozenset[int]) -> Response:
-    path_params = dict(parse_qsl(query[:8_000], keep_blank_values=True))
+    path_params = parameters_of(query)
     chosen = chosen_of(path_params)
     oldest = path_params.get("order") == "oldest"
     with open_tables(visit) as tables:
@@ -472,6 +472,11 @@ def _list(visit: DeskVisit, query: str, ticked: frozenset[int]) -> Response:
         query=urlencode({**kept, "page": str(page)}),
         newest=newest[0].number if newest else 0,
     )
+
+
+def parameters_of(query: str) -> dict[str, str]:
+    """Return the parameters of the list; what is longer than a query that a form may keep is left out."""
+    return dict(parse_qsl(query[:8_000], keep_blank_values=True))
 
 
 def chosen_of(path_params: Mapping[str, str]) -> RecordSelection:
