@@ -31,7 +31,7 @@ from webarcfs.archive.model.errors import TooMany
 from webarcfs.archive.model.metadata import compact_time, format_time
 from webarcfs.web import table_files
 from webarcfs.web.routing import find_route
-from webarcfs.web.table_files import TableFile, as_csv, harmless
+from webarcfs.web.table_files import TableFile, as_csv, csv_pieces, harmless
 
 pytestmark = pytest.mark.store
 _TEMPLATES = Path(desk.__file__).parent / "theme/templates"
@@ -210,6 +210,8 @@ def test_cells_are_no_formulas_and_a_list_is_never_cut() -> None:
     text = as_csv(("a", "b"), [("=x", 'say "hi", now'), (None, "two\nlines")]).decode()
     assert list(csv.reader(io.StringIO(text))) == [["a", "b"], ["'=x", 'say "hi", now'], ["", "two\nlines"]]
     assert json.loads(TableFile(("a",), [("=x",), (True,)]).written("json")) == [{"a": "=x"}, {"a": True}]
+    pieces = list(csv_pieces(("a",), ((number,) for number in range(1_200))))
+    assert len(pieces) == 3 and b"".join(pieces).split() == [b"a", *(b"%d" % number for number in range(1_200))]
     many = ((number,) for number in range(table_files.MOST_ROWS + 1))
     with pytest.raises(TooMany, match="100,000"):
         TableFile(("a",), many).written("csv")
