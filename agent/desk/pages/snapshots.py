@@ -812,7 +812,7 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         asked=tuple(words.STEPS[step] for step in RUNS if _snapshot_is_asked(visit, record, step)),
         asked_now=jobs.asked(archive).get(record.id, ""),
         sets=fields.sets_of(visit, record, _groups()),
-        blob=blob if visit.problem is not None and visit.problem.status == 409 else state_of_form,
+        blob=blob if visit.is_conflict else state_of_form,
         may_edit=visit.may(Right.DESCRIBE),
         checks=list(_checks(visit, record)),
         pictures=picture_check.read(_checks_folder(archive, record)),
