@@ -59,19 +59,29 @@ def newest(visit: DeskVisit, most: int = MOST) -> list[FinishedJob]:
     """Return the jobs that ended last, the newest first."""
     archive = visit.desk.archive
     key = ("finished", archive.reports.stat().st_mtime_ns, most, visit.language)
-    found: list[FinishedJob] = visit.desk.kept(key, lambda: list(read_newest(visit, most)))
-    return found
+    ended: list[FinishedJob] = visit.desk.kept(key, lambda: _newest(visit, most))
+    return ended
 
 
-def read_newest(visit: DeskVisit, most: int) -> Iterator[FinishedJob]:
-    """Yield the jobs that ended last, the newest first, as their reports are read."""
+def _newest(visit: DeskVisit, most: int) -> list[FinishedJob]:
+    summaries = list(_summaries(visit, most))
+    with snapshots.open_tables(visit) as records:
+        rows = [records.row(str(summary.get("patches") or job)) for job, summary in summaries]
+    hrefs = ["" if row is None else snapshots.href_of(row.id) for row in rows]
+    return [_finished(visit, job, summary, href) for (job, summary), href in zip(summaries, hrefs, strict=True)]
+
+
+def read_ended(visit: DeskVisit, most: int) -> Iterator[FinishedJob]:
+    """Yield the same as their reports are read, for lists of any length: without the paths of their crawls."""
+    for job, summary in _summaries(visit, most):
+        yield _finished(visit, job, summary, "")
+
+
+def _summaries(visit: DeskVisit, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
     with os.scandir(visit.desk.archive.reports) as entries:
         names = heapq.nlargest(most, (entry.name for entry in entries if entry.name[:1].isdecimal()))
-    with snapshots.open_tables(visit) as records:
-        for name in names:
-            summary = url_fates.summary_of(visit.desk.archive, name)
-            row = records.row(str(summary.get("patches") or name))
-            yield _finished(visit, name, summary, "" if row is None else snapshots.href_of(row.id))
+    for name in names:
+        yield name, url_fates.summary_of(visit.desk.archive, name)
 
 
 def _finished(visit: DeskVisit, job: str, summary: Mapping[str, Any], record: str) -> FinishedJob:

@@ -116,7 +116,7 @@ def _finished(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
         (ended.job, publication_of(ended.job), _text(jobs.begun_at(ended.job)), ended.kind, ended.result,
          ended.documents, ended.added, ended.changed, ended.removed, ended.bytes, ended.failures, ended.why,
          ended.host_reason)
-        for ended in finished_jobs.read_newest(visit, MOST_ROWS + 1)
+        for ended in finished_jobs.read_ended(visit, MOST_ROWS + 1)
     ))  # fmt: skip
 
 
