@@ -6,7 +6,7 @@ another report comes, or the catalogue changes: a report is there before the rec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -24,7 +24,7 @@ from agent.reports.counted_urls import Lack, UrlSelection
 from agent.reports.explanations import explanation_of
 from agent.reports.report import Missing, hosts_in, missing_in
 from agent.service import agent_status
-from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import parse_time
@@ -64,14 +64,25 @@ def newest(visit: DeskVisit, most: int = MOST) -> list[FinishedJob]:
 
 
 def _newest(visit: DeskVisit, most: int) -> list[FinishedJob]:
-    names = url_fates.report_names(visit.desk.archive)[:most]
+    summaries = list(_summaries(visit, most))
     with snapshots.open_tables(visit) as records:
-        return [_finished(visit, name, records) for name in names]
+        rows = [records.row(str(summary.get("patches") or job)) for job, summary in summaries]
+    hrefs = ["" if row is None else snapshots.href_of(row.id) for row in rows]
+    return [_finished(visit, job, summary, href) for (job, summary), href in zip(summaries, hrefs, strict=True)]
 
 
-def _finished(visit: DeskVisit, job: str, records: CatalogueDatabase) -> FinishedJob:
-    summary = url_fates.summary_of(visit.desk.archive, job)
-    row = records.row(str(summary.get("patches") or job))
+def read_ended(visit: DeskVisit, most: int) -> Iterator[FinishedJob]:
+    """Yield the same as their reports are read, for lists of any length: without the paths of their crawls."""
+    for job, summary in _summaries(visit, most):
+        yield _finished(visit, job, summary, "")
+
+
+def _summaries(visit: DeskVisit, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    for job in url_fates.report_names(visit.desk.archive)[:most]:
+        yield job, url_fates.summary_of(visit.desk.archive, job)
+
+
+def _finished(visit: DeskVisit, job: str, summary: Mapping[str, Any], record: str) -> FinishedJob:
     lacks = missing_in(summary)
     failures = sum(lacks.words.values())
     arcs = {name: _figure(summary.get("arcs"), name) for name in ARC_COUNTS}
@@ -82,7 +93,7 @@ def _finished(visit: DeskVisit, job: str, records: CatalogueDatabase) -> Finishe
         name=jobs.name_of(job, visit.language),
         kind=jobs.kind_of(job),
         href=f"/report/{quote(job, safe='')}",
-        record="" if row is None else snapshots.href_of(row.id),
+        record=record,
         result=word,
         sign=sign,
         is_whole=word in (_COMPLETE[0], _IMPORTED[0]),
