@@ -139,7 +139,7 @@ def _values_of(visit: DeskVisit, url: str, job: str) -> dict[str, Any]:
     archive = visit.desk.archive
     with clocks.under(clocks.Deadline(_SECONDS)):
         search = url_fates.search_crawls(archive, url, first=job)
-    fate = next((known for known in search.fates if known.job == job), None)
+    fate = next((fate for fate in search.fates if fate.job == job), None)
     if fate is None and not (job and job in search.without):
         fate = url_fates.newest_that_knows(search.fates)
     values: dict[str, Any] = {
