@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -29,7 +30,7 @@ from agent.service import agent_status
 from tests.support import crawls, sinks
 from tests.support.agents import agent, configure, reports
 from tests.support.archives import make_archive
-from tests.support.crawls import run_command
+from tests.support.crawls import run_command, running_command
 from tests.support.disks import small_disk
 from tests.support.sinks import HttpSink, MailSink, Posted
 from tests.support.site import Site
@@ -485,10 +486,11 @@ def test_people_are_told_that_the_disk_is_full(tmp_path: Path) -> None:
 def test_two_at_once_tell_once(archive: Archive, tmp_path: Path) -> None:
     told = sinks.settings(command=[str(sinks.recorder(tmp_path / "tell", tmp_path / "told"))])
     archive.settings.write_text(told + _PUBLICATION)
-    processes = [crawls.start_command("watch", "--archive", archive.root) for _ in range(4)]
-    for process in processes:
-        _, errors = process.communicate()
-        assert process.returncode == 3, errors
+    with ExitStack() as stack:
+        watching = [stack.enter_context(running_command("watch", "--archive", archive.root)) for _ in range(4)]
+        for process in watching:
+            _, errors = process.communicate()
+            assert process.returncode == 3, errors
     watch(archive)
     assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"]
 
