@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import re
 import shutil
 import signal
 import socket
@@ -12,6 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -27,7 +29,7 @@ from agent.service.agent_status import problems
 from agent.service.metrics import ArchiveMetrics
 from agent.service.metrics_listener import MetricsListener
 from tests.support import archives, crawls
-from tests.support.agents import agent, configure, fake_report
+from tests.support.agents import RunningAgent, agent, configure, fake_report
 from tests.support.crawls import run_command
 from tests.support.rooms import Page, published
 from tests.support.sources import ROOT
@@ -430,9 +432,10 @@ def test_a_unix_socket_is_answered_and_removed(tmp_path: Path) -> None:
 # -- the agent ---------------------------------------------------------------------------------------------------------
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+def _port_of(running: RunningAgent) -> int:
+    """Where an agent has said last that its figures are; 0 before."""
+    ports = re.findall(r"metrics are at http://127\.0\.0\.1:(\d+)/", running.said.read_text())
+    return int(ports[-1]) if ports else 0
 
 
 def _up(port: int) -> float:
@@ -443,40 +446,45 @@ def _up(port: int) -> float:
 
 
 def test_the_agent_answers_where_its_settings_say_also_while_they_are_reloaded(archive: Archive) -> None:
-    first, second = _free_port(), _free_port()
-
-    def settings(port: int, publications: int) -> None:
+    def settings(listen: str, publications: int) -> None:
         configure(
             archive,
             *({"name": f"p{number}", "urls": ["http://a.invalid/"], "retired": True} for number in range(publications)),
+            more=f"[metrics]\nlisten = {listen}\n",
         )
-        archive.settings.write_text(f"[metrics]\nlisten = {port}\n\n{archive.settings.read_text()}")
 
-    settings(first, 1)
+    settings("0", 1)
     with agent(archive) as running:
+        first = until(lambda: _port_of(running), "it says where it answers")
         until(lambda: _up(first) == 1, "it answers")
         assert _get(first, "/healthz")[0] == 200
-        stop, faults = threading.Event(), []
+        stop = threading.Event()
 
-        def scrape() -> None:
-            while not stop.is_set():
+        def scrape() -> int:
+            """Scrape until it is stopped. Any scrape that fails is an error."""
+            number = 0
+            while True:
+                number += 1
                 status, _, page = _get(first, "/metrics", {"Accept": "application/openmetrics-text"})
-                if status != 200 or ("webarc_agent_up",) not in _values(page):
-                    faults.append(page)
+                assert status == 200 and ("webarc_agent_up",) in _values(page)
+                if stop.is_set():
+                    return number
 
-        thread = threading.Thread(target=scrape)
-        thread.start()
-        for number in range(2, 12):
-            settings(first, number)
-            running.signal(signal.SIGHUP)
-            until(partial(_counts, first, number), "it is reloaded")
-        stop.set()
-        thread.join()
-        assert not faults
-        settings(second, 1)
+        with ThreadPoolExecutor(1) as other:
+            scraping = other.submit(scrape)
+            try:
+                for number in range(2, 12):
+                    settings("0", number)
+                    running.signal(signal.SIGHUP)
+                    until(partial(_counts, first, number), "it is reloaded")
+            finally:
+                stop.set()
+            assert scraping.result() > 1
+        settings('"127.0.0.1:0"', 1)
+        second = until(lambda: (port := _port_of(running)) != first and port, "it says where it answers now")
         until(lambda: _up(second) == 1, "it answers at the new address")
         assert _up(first) == -1
-        archive.settings.write_text("[crawl]\ndepth = 'x'\n")
+        configure(archive, depth="x")
         until(lambda: _values(_page(second))["webarc_settings_faults",] == 1, "the fault is counted")
     assert _up(second) == -1
 
