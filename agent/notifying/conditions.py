@@ -13,10 +13,9 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from agent.maintenance import backup_mark
 from webarcfs.archive.config.settings import NotificationKind, Publication
 from webarcfs.archive.config.validators import Interval
-from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import parse_time
 
 #: A condition is known by its kind and by what it is about: a publication, a kind of job, a record, or the archive.
 Key = tuple[NotificationKind, str]
@@ -90,13 +89,10 @@ class BackupState(Enum):
 
 
 def backup_state(mark: Mapping[str, Any] | None, at: datetime, age: Interval) -> BackupState:
-    """Return how a backup with this mark is at a time; None: there is no mark."""
+    """Return how a backup with this mark is at a time, by the last whole one; None: there is no mark."""
     if mark is None:
         return BackupState.MISSING
-    try:
-        finished = parse_time(str(mark["finished"])) if mark["finished"] else None
-    except (Damaged, KeyError, TypeError):
-        finished = None
+    finished = backup_mark.last_finished(mark)
     return BackupState.GOOD if finished is not None and age.after(finished) > at else BackupState.OLD
 
 

@@ -21,13 +21,14 @@ from typing import Any
 
 from agent.crawl.job_folder import JobState, Phase, is_patch, kind_of, load_item, publication_of
 from agent.indexing import fulltext
+from agent.maintenance.backup_mark import MARK
 from agent.notifying import conditions
 from agent.notifying.conditions import AmissCondition, BackupState, Key, Observation
 from agent.notifying.notification_store import SeenCrawl
 from agent.service import agent_status, scheduler
 from webarcfs.archive.catalogue import catalogue
 from webarcfs.archive.catalogue.catalogue import RecordRow, RecordSelection
-from webarcfs.archive.config.directory import BACKUP, Archive
+from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import NotificationKind, Publication, Settings
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, WebarcError
@@ -111,7 +112,7 @@ def state_of_backup(folder: str, at: datetime, age: Interval) -> BackupState:
     if not folder:
         return BackupState.GOOD
     try:
-        mark = files.read_json(Path(folder) / BACKUP)
+        mark = files.read_json(Path(folder) / MARK)
     except (Damaged, OSError):
         return BackupState.OLD
     return conditions.backup_state(mark, at, age)

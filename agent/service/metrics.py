@@ -23,7 +23,7 @@ from agent.catalogue import stepfolders
 from agent.crawl import job_folder
 from agent.crawl.job_folder import AT_WORK, JobState, Phase
 from agent.indexing import fulltext
-from agent.maintenance import backups
+from agent.maintenance import backup_mark
 from agent.service import agent_status, scheduler
 from webarcfs import __version__
 from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueState, RecordSelection, opened
@@ -343,7 +343,7 @@ class ArchiveMetrics:
         yield Sample(_FREE, space.free, {})
         yield Sample(_SIZE, space.total, {})
         if settings.backup_to:
-            finished = backups.finished_at(Path(settings.backup_to))
+            finished = backup_mark.finished_at(Path(settings.backup_to))
             yield Sample(_BACKUP, finished.timestamp() if finished else 0, {})
 
     def _count_waiting(self) -> int:

@@ -260,6 +260,15 @@ def test_the_bounds_of_disk_and_backup() -> None:
         assert conditions.backup_state(mark, AT, week) is BackupState.OLD
 
 
+def test_a_backup_that_runs_is_as_old_as_the_last_whole_one() -> None:
+    """Else people would be told of each backup as it begins, and again as it ends."""
+    week = Interval(1, "week")
+    runs = {"finished": None, "last": format_time(AT - timedelta(days=6))}
+    assert conditions.backup_state(runs, AT, week) is BackupState.GOOD
+    for last in (format_time(AT - timedelta(days=7)), None, 7):
+        assert conditions.backup_state({**runs, "last": last}, AT, week) is BackupState.OLD
+
+
 # -- messages ----------------------------------------------------------------------------------------------------------
 
 
