@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from agent.maintenance import backup_mark
+from webarcfs.archive.catalogue.record import OCCASION, PAGE, PATCH
 from webarcfs.archive.config.settings import NotificationKind, Publication
 from webarcfs.archive.config.validators import Interval
 
@@ -33,6 +34,8 @@ _INTERVALS = 2
 #: How the reason of a host begins of which a crawl found too little to be believed (`agent/pipeline/publish.py`).
 _TOO_FEW = "found "
 _MOST_NAMED = 5
+#: What jobs beside the schedule are called; all others are imports.
+_BESIDE = {OCCASION: "the crawl on an occasion of", PATCH: "the patch of a crawl of", PAGE: "the saved page of"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +129,7 @@ def called(subject: str) -> str:
     publication, sign, rest = subject.partition("+")
     if not sign:
         return f"the crawl of {publication}"
-    beside = {"occasion": "the crawl on an occasion of", "patch": "the patch of a crawl of"}
-    return f"{beside.get(rest, 'the import into')} {publication}"
+    return f"{_BESIDE.get(sign + rest, 'the import into')} {publication}"
 
 
 def of_report(

@@ -238,6 +238,15 @@ def test_a_report_tells_an_incomplete_crawl_from_one_that_shrank() -> None:
     assert many.text.startswith("the crawl of a is incomplete: h0.org (dns)") and many.text.endswith("7 more hosts")
 
 
+@pytest.mark.parametrize("kind, words", [
+    ("town", "the crawl of town"), ("town+occasion", "the crawl on an occasion of town"),
+    ("town+patch", "the patch of a crawl of town"), ("e.org+page", "the saved page of e.org"),
+    ("town+0abc", "the import into town"),
+])  # fmt: skip
+def test_each_kind_of_job_has_its_name(kind: str, words: str) -> None:
+    assert conditions.failed_job(kind, f"20261130T070000-{kind}", "dns", 1).text == f"{words} failed: dns"
+
+
 def test_nothing_captured_is_said_after_two_intervals() -> None:
     publication = Publication(name="a", urls=("http://e.org/",), crawl=CrawlSettings(interval=Interval(1, "month")))
     since = datetime(2026, 1, 31, 3, tzinfo=CET)
