@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from agent.crawl.vocabulary import TOO_FEW
 from agent.maintenance import backup_mark
 from webarcfs.archive.catalogue.record import OCCASION, PAGE, PATCH
 from webarcfs.archive.config.settings import NotificationKind, Publication
@@ -31,8 +32,6 @@ ENDED_BY_PEOPLE = frozenset({NotificationKind.CHECK_FAILED, NotificationKind.WAI
 _LITTLE, _SHARE = 2 << 30, 0.05
 #: Intervals after which a publication that captured nothing is reported.
 _INTERVALS = 2
-#: How the reason of a host begins of which a crawl found too little to be believed (`agent/pipeline/publish.py`).
-_TOO_FEW = "found "
 _MOST_NAMED = 5
 #: What jobs beside the schedule are called; all others are imports.
 _BESIDE = {OCCASION: "the crawl on an occasion of", PATCH: "the patch of a crawl of", PAGE: "the saved page of"}
@@ -145,7 +144,7 @@ def of_report(
         return
     job = str(summary.get("job", ""))
     reasons = {} if is_complete else {str(host): str(reason) for host, reason in _reasons(summary)}
-    shrunk = [host for host, reason in reasons.items() if reason.startswith(_TOO_FEW)]
+    shrunk = [host for host, reason in reasons.items() if reason.startswith(TOO_FEW)]
     if shrunk:
         text = f"{called(subject)} found much less than before, and removed nothing: {_named(shrunk, reasons)}"
         yield AmissCondition(NotificationKind.CRAWL_SHRANK, subject, text, job, lasts=lasts)
