@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -32,11 +31,10 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import NotificationKind, Publication, Settings
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, WebarcError
-from webarcfs.archive.model.metadata import compact_time, from_epoch, parse_time
+from webarcfs.archive.model.metadata import from_epoch, parse_time
 from webarcfs.archive.system import files
 
 _log = logging.getLogger(__name__)
-_NAME = re.compile(r"\d{8}T\d{6}-.+", re.ASCII)
 #: New reports of one publication that are looked at, the newest ones; records that wait.
 _MOST_REPORTS, _MOST_RECORDS = 50, 1000
 #: Days for which the check of a released crawl is reported, if it is the newest of its publication.
@@ -97,14 +95,16 @@ def _archive(look: ArchiveLook) -> Iterator[AmissCondition]:
         total=space.total,
         disk_bound=notify.disk_free,
         is_agent_missing=conditions.lacks_agent(look.settings.publications, agent_runs=agent_runs),
-        is_index_behind=_is_index_behind(look.archive),
+        is_index_behind=_is_index_behind(look),
         backup=state_of_backup(look.settings.backup.to, look.at, notify.backup_age),
     )
 
 
-def _is_index_behind(archive: Archive) -> bool:
-    has_snapshots = archive.changes.exists() and archive.changes.stat().st_size > 0
-    return has_snapshots and fulltext.wanted(archive) and fulltext.is_behind(archive)
+def _is_index_behind(look: ArchiveLook) -> bool:
+    if not (look.settings.index.search and fulltext.installed()):
+        return False
+    has_snapshots = look.archive.changes.exists() and look.archive.changes.stat().st_size > 0
+    return has_snapshots and fulltext.is_behind(look.archive)
 
 
 def state_of_backup(folder: str, at: datetime, age: Interval) -> BackupState:
@@ -145,7 +145,7 @@ def _crawls(look: ArchiveLook, seen: Mapping[str, SeenCrawl], findings: _Finding
     for name in look.publications:
         if name in newest:
             findings.amiss += _of_newest(look, name, newest[name], findings)
-    jobs = scheduler.read(look.archive).open
+    jobs = scheduler.open_jobs(look.archive)
     _jobs(jobs, findings)
     _nothing_captured(look, known, jobs, findings)
     return known
@@ -158,11 +158,12 @@ def _reports(look: ArchiveLook, seen: Mapping[str, SeenCrawl]) -> tuple[dict[str
     """
     newest: dict[str, str] = {}
     fresh: dict[str, list[str]] = defaultdict(list)
-    latest = compact_time(look.at + scheduler.AHEAD)
+    latest = scheduler.latest_name(look.at)
     for entry in os.scandir(look.archive.reports):
-        if _NAME.fullmatch(entry.name) is None or entry.name[: len(latest)] > latest:
+        parts = scheduler.split_name(entry.name)
+        if parts is None or entry.name > latest:
             continue
-        subject = kind_of(entry.name)
+        subject = parts[1]
         newest[subject] = max(newest.get(subject, ""), entry.name)
         if subject not in seen or entry.name > seen[subject].report:
             fresh[subject].append(entry.name)

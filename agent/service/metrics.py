@@ -186,7 +186,7 @@ class _Reports:
 
     def newest(self, publication: str) -> tuple[_Ended | None, float]:
         """Return how the newest crawl of a publication ended, and when the newest complete one did; 0 for none."""
-        latest = scheduler.latest_name()
+        latest = scheduler.latest_name(now())
         names = [name for name in self._names.get(publication, ()) if name <= latest]
         newest = self._read(names[-1]) if names else None
         success = 0.0

@@ -22,22 +22,26 @@ from typing import Any
 import pytest
 
 from agent.crawl.job_folder import JobState, Phase, save_item
+from agent.indexing.recovery import recover
 from agent.notifying import channels, notifier
 from agent.notifying.changes import Notification, NotificationGroup
 from agent.notifying.channels import WebhookChannel, channels_of, run_program
 from agent.notifying.notification_store import MOST_WAITING, DeliveryState, NotificationStore
 from agent.notifying.notifier import PAUSES
+from agent.notifying.observing import ArchiveLook, observe
 from agent.service import agent_status
 from tests.support import crawls, sinks
 from tests.support.agents import agent, configure, reports
 from tests.support.archives import make_archive
 from tests.support.crawls import run_command, running_command
 from tests.support.disks import small_disk
+from tests.support.rooms import Page, published
 from tests.support.sinks import HttpSink, MailSink, Posted
 from tests.support.site import Site
 from tests.support.waiting import until
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import NotificationKind
 from webarcfs.archive.model.errors import Interrupted, SettingsError
 from webarcfs.archive.model.metadata import compact_time, format_time, now
 from webarcfs.archive.system import files
@@ -473,6 +477,20 @@ def test_who_is_told_later_hears_of_all_that_is_amiss_then(archive: Archive, tmp
     archive.settings.write_text(told + _PUBLICATION)
     watch(archive)
     assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"]
+
+
+def test_a_faulty_publication_hides_nothing_of_the_archive(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path)
+    published(archive, "www.example.org", {"http://www.example.org/": Page(b"<p>x")}, now())
+    recover(archive)
+    archive.publications.mkdir(exist_ok=True)
+    for more, faulty in (("", set()), ("depth = 'deep'\n", {"a"})):
+        (archive.publications / "a.toml").write_text(_PUBLICATION + more)
+        apart: dict[str, list[str]] = {}
+        settings, _ = settings_files.load(archive.settings, apart=apart)
+        assert set(apart) == faulty
+        observation, _ = observe(ArchiveLook(archive, settings, now(), frozenset(apart)), {})
+        assert NotificationKind.INDEX_BEHIND in {condition.kind for condition in observation.amiss}
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
