@@ -108,26 +108,27 @@ class NotificationStore(SqliteFile):
 
     def take(
         self,
-        observe: Callable[[Known, Mapping[str, SeenCrawl]], tuple[Known, Mapping[str, SeenCrawl], _T]],
+        observe: Callable[
+            [Known, Mapping[str, SeenCrawl]], tuple[Known, Mapping[str, SeenCrawl], tuple[Notification, ...]]
+        ],
         targets: Iterable[str],
-        notifications_of: Callable[[_T], Iterable[Notification]],
         at: datetime,
-    ) -> _T:
+    ) -> tuple[Known, tuple[Notification, ...]]:
         """Observe, and keep what follows: what people know then, the crawls that were seen, the notifications to send.
 
         It is one transaction, and nobody else observes meanwhile. Raises OSError, Busy, and what `observe` raises.
         """
 
-        def work() -> _T:
+        def work() -> tuple[Known, tuple[Notification, ...]]:
             before, crawls = self.known(), self.crawls()
-            after, seen, result = observe(before, crawls)
+            after, seen, notifications = observe(before, crawls)
             self._keep(before, after)
             for subject, crawl in seen.items():
                 if crawls.get(subject) != crawl:
                     captured = format_time(crawl.captured)
                     self._run("notify/put_crawl", subject=subject, report=crawl.report, captured=captured)
-            self._queue(notifications_of(result), tuple(targets), at)
-            return result
+            self._queue(notifications, tuple(targets), at)
+            return after, notifications
 
         return self._change(work)
 
