@@ -209,16 +209,16 @@ def status(archive: str | None, check: bool, form: Form) -> None:
 
 
 def _check(archive: Archive, form: Form) -> None:
-    found = agent_status.problems(overview(archive), now())
+    faults = agent_status.problems(overview(archive), now())
     if form is Form.JSON:
-        print_object({"ok": not found, "problems": [dataclasses.asdict(problem) for problem in found]})
+        print_object({"ok": not faults, "problems": [dataclasses.asdict(fault) for fault in faults]})
     else:
-        for problem in found:
-            click.echo(f"{'FAULT  ' if problem.is_grave else 'warning'}  {problem.text}")
-        if not found:
+        for fault in faults:
+            click.echo(f"{'FAULT  ' if fault.is_grave else 'warning'}  {fault.text}")
+        if not faults:
             click.echo("ok")
-    if found:
-        sys.exit(Exit.FAILED if found[0].is_grave else Exit.INCOMPLETE)
+    if faults:
+        sys.exit(Exit.FAILED if faults[0].is_grave else Exit.INCOMPLETE)
 
 
 def _browser(archive: Archive) -> BrowserCheck | None:

@@ -22,7 +22,7 @@ from agent.notifying.channels import Channel, Reply, channels_of, faults_of
 from agent.notifying.conditions import AmissCondition
 from agent.notifying.messages import one_line
 from agent.notifying.notification_store import DeliveryState, NotificationStore, SeenCrawl
-from agent.notifying.observing import ArchiveLook, observe
+from agent.notifying.observing import WatchedArchive, observe
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
@@ -53,9 +53,9 @@ def watch(archive: Archive, stop: threading.Event) -> WatchOutcome:
     apart: dict[str, list[str]] = {}
     settings, _ = settings_files.load(archive.settings, apart=apart)
     channels = channels_of(archive, settings)
-    look = ArchiveLook(archive, settings, now(), frozenset(apart))
+    watched = WatchedArchive(archive, settings, now(), frozenset(apart))
     with NotificationStore(archive) as store:
-        amiss, queued = _observe(look, store, [channel.target for channel in channels])
+        amiss, queued = _observe(watched, store, [channel.target for channel in channels])
     for notification in queued:
         _log.info("notification %s: %s", notification.kind, one_line(notification.text))
     failed = deliver(archive, channels, stop)
@@ -65,22 +65,22 @@ def watch(archive: Archive, stop: threading.Event) -> WatchOutcome:
 
 
 def _observe(
-    look: ArchiveLook, store: NotificationStore, targets: list[str]
+    watched: WatchedArchive, store: NotificationStore, targets: list[str]
 ) -> tuple[tuple[AmissCondition, ...], tuple[Notification, ...]]:
     """Return what is amiss, and the notifications that follow, which are queued."""
-    origin = f"{socket.gethostname()}:{look.archive.root}"
+    origin = f"{socket.gethostname()}:{watched.archive.root}"
     # Where nobody is told, all is kept: whoever is told later hears of all that is amiss then.
-    wanted = look.settings.notify if targets else replace(look.settings.notify, events=())
+    wanted = watched.settings.notify if targets else replace(watched.settings.notify, events=())
 
     def take(
         known: Known, seen: Mapping[str, SeenCrawl]
     ) -> tuple[Known, Mapping[str, SeenCrawl], tuple[Notification, ...]]:
-        observation, crawls = observe(look, seen)
+        observation, crawls = observe(watched, seen)
         after, messages = advance(known, observation, wanted, origin)
         return after, crawls, messages
 
-    known, messages = store.take(take, targets, look.at)
-    return lasting(known, look.at, look.settings.notify), messages
+    known, messages = store.take(take, targets, watched.at)
+    return lasting(known, watched.at, watched.settings.notify), messages
 
 
 def overview(archive: Archive, settings: Settings) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class _Reports:
         self._listed: set[str] = set()
         self._ended: dict[str, _Ended | None] = {}
 
-    def look(self) -> set[str]:
+    def list_changed(self) -> set[str]:
         """List the folder if it changed; return the publications with other reports than before.
 
         The time of a folder moves in steps of a few milliseconds: one that changed just now is listed once more.
@@ -230,7 +230,7 @@ class _Jobs:
         self._items: dict[str, tuple[object, JobState | None]] = {}
         self.refused = 0
 
-    def look(self) -> dict[str, JobState]:
+    def read_open(self) -> dict[str, JobState]:
         """Return the open jobs by name; those of another version are counted."""
         items: dict[str, tuple[object, JobState | None]] = {}
         self.refused = 0
@@ -298,7 +298,7 @@ class ArchiveMetrics:
         """Return all figures. Raises OSError while the archive is gone."""
         with self._lock:
             settings = self._settings()
-            jobs = self._jobs.look()
+            jobs = self._jobs.read_open()
             samples = [*self._of_agent(settings), *self._of_work(settings, jobs), *self._of_disk(settings)]
             for source in self._further:
                 samples += source()
@@ -359,7 +359,7 @@ class ArchiveMetrics:
     def _renew(self, settings: KnownSettings, jobs: Mapping[str, JobState]) -> None:
         """Write the lines of the publications anew of which something changed."""
         opened_jobs = _open_jobs(jobs)
-        changed = self._reports.look()
+        changed = self._reports.list_changed()
         changed |= {name for name, _ in opened_jobs.items() ^ self._open.items()}
         known = settings.publications
         if known is not self._known:

@@ -28,7 +28,7 @@ from agent.notifying.changes import Notification, NotificationGroup
 from agent.notifying.channels import WebhookChannel, channels_of, run_program
 from agent.notifying.notification_store import MOST_WAITING, DeliveryState, NotificationStore
 from agent.notifying.notifier import PAUSES
-from agent.notifying.observing import ArchiveLook, observe
+from agent.notifying.observing import WatchedArchive, observe
 from agent.service import agent_status
 from tests.support import crawls, sinks
 from tests.support.agents import agent, configure, reports
@@ -489,7 +489,7 @@ def test_a_faulty_publication_hides_nothing_of_the_archive(tmp_path: Path) -> No
         apart: dict[str, list[str]] = {}
         settings, _ = settings_files.load(archive.settings, apart=apart)
         assert set(apart) == faulty
-        observation, _ = observe(ArchiveLook(archive, settings, now(), frozenset(apart)), {})
+        observation, _ = observe(WatchedArchive(archive, settings, now(), frozenset(apart)), {})
         assert NotificationKind.INDEX_BEHIND in {condition.kind for condition in observation.amiss}
 
 
