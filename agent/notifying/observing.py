@@ -128,10 +128,11 @@ def _crawls(watched: WatchedArchive, seen: Mapping[str, SeenCrawl], findings: _F
     """
     known = dict(seen)
     newest, fresh = _reports(watched, seen)
-    for name in watched.publications:
+    publications = watched.publications
+    for name in publications:
         known.setdefault(name, SeenCrawl("", watched.at))
     for subject, names in fresh.items():
-        lasts = subject in watched.publications
+        lasts = subject in publications
         before = known.get(subject, SeenCrawl("", watched.at))
         known[subject] = SeenCrawl(names[-1], before.captured)
         if not seen and not lasts:
@@ -142,7 +143,7 @@ def _crawls(watched: WatchedArchive, seen: Mapping[str, SeenCrawl], findings: _F
             _take_report(watched, name, known, findings, lasts=lasts)
         if (skipped := len(names) - _MOST_REPORTS) > 0:
             _log.warning("%s has %d new reports; the %d oldest are not told of", subject, len(names), skipped)
-    for name in watched.publications:
+    for name in publications:
         if name in newest:
             findings.amiss += _of_newest(watched, name, newest[name], findings)
     jobs = scheduler.open_jobs(watched.archive)
