@@ -54,7 +54,7 @@ def watch(archive: Archive, stop: threading.Event) -> WatchOutcome:
     settings, _ = settings_files.load(archive.settings, apart=apart)
     channels = channels_of(archive, settings)
     watched = WatchedArchive(archive, settings, now(), frozenset(apart))
-    with NotificationStore(archive) as store:
+    with NotificationStore(archive, checked=True) as store:
         amiss, queued = _observe(watched, store, [channel.target for channel in channels])
     for notification in queued:
         _log.info("notification %s: %s", notification.kind, one_line(notification.text))

@@ -506,6 +506,22 @@ def test_a_damaged_file_is_put_aside_and_people_are_told_once_more(archive: Arch
     assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"] * 2
 
 
+def test_damage_inside_the_file_is_found_before_anything_is_told(archive: Archive, tmp_path: Path) -> None:
+    """Its first page is sound, so it can be opened: what reads the rest says what to do."""
+    told = sinks.settings(command=[str(sinks.recorder(tmp_path / "tell", tmp_path / "told"))])
+    archive.settings.write_text(told + _PUBLICATION)
+    with NotificationStore(archive) as store:
+        store.queue((replace(_message(archive), id=f"evt_{number}") for number in range(300)), ("mail",), now())
+    with archive.notifications.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(archive.notifications.stat().st_size - 4096))
+    done = run_command("notify", "list", "--archive", archive.root)
+    assert done.code == 2 and "webarc-agent watch" in done.err and "recover" not in done.err
+    watch(archive)
+    assert (archive.root / "notify.db.damaged").exists()
+    assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"]
+
+
 def test_a_queue_has_a_bound_and_what_is_over_it_is_counted(archive: Archive, caplog: pytest.LogCaptureFixture) -> None:
     message = _message(archive)
     with NotificationStore(archive) as store:
