@@ -576,8 +576,9 @@ _AFTER_TROUBLE = 5.0
 _SECONDS_BETWEEN_INDEXING, _AFTER_INDEXER = 5, 60
 #: Seconds after which a turn of the loop hangs, for those who ask whether the agent is well.
 _SECONDS_OF_A_TURN = 120.0
-#: Seconds between two looks whether people have to be told of something; one follows the end of each job and step.
-_SECONDS_BETWEEN_WATCHES = 60
+#: Seconds between two looks whether people have to be told of something. One follows the end of jobs and steps, but so
+#: many seconds at least after the last one: a look reads settings and reports, and steps may end every second.
+_SECONDS_BETWEEN_WATCHES, _LEAST_BETWEEN_WATCHES = 60, 10
 #: Seconds that jobs have to store their results; then they are killed, which loses only time.
 DRAIN_SECONDS = 90.0
 
@@ -616,6 +617,7 @@ class Service:
         self._metrics_address = ""
         self._last_turn = time.monotonic()
         self._ends_told = 0  # of jobs and steps, when the notifier was started last
+        self._no_watch_before = 0.0  # a monotonic time
         self._notifier_failed = False
 
     def run(self) -> Exit:
@@ -690,6 +692,7 @@ class Service:
         if self.notifier or not self.dispatch.settings.notify.tells_anybody:
             return
         self._ends_told = self._ends
+        self._no_watch_before = time.monotonic() + _LEAST_BETWEEN_WATCHES
         command = ("-c", "from agent.cli import main; main()", "--quiet", "watch", "--from-agent")
         self.notifier.start("notifier", *command, "--archive", str(self.archive.root))
 
@@ -732,13 +735,13 @@ class Service:
         return True
 
     def _take_notifier(self) -> None:
-        """Handle a notifier that has ended; start one if a job or step has ended since the last one began."""
+        """Handle a notifier that has ended; start one if jobs or steps have ended since the last one began."""
         for name, code in self.notifier.ended():
             failed = code not in (Exit.DONE, Exit.INCOMPLETE, -signal.SIGTERM)
             if failed and not self._notifier_failed:  # it has said why; it runs every minute
                 _log.error("%s: ended with %d; what it could not do is tried again", name, code)
             self._notifier_failed = failed
-        if self._ends != self._ends_told:
+        if self._ends != self._ends_told and time.monotonic() >= self._no_watch_before:
             self.notify()
 
     def _drain(self, signals: Signals) -> None:
