@@ -32,7 +32,6 @@ from agent.commands.common import (
     warn_of_root,
 )
 from agent.crawl import browser_check
-from agent.crawl.browser_check import BrowserCheck
 from agent.notifying import channels, notifier
 from agent.reports.shown_pages import text_of_views
 from agent.service import agent_status, loop
@@ -194,12 +193,13 @@ def status(archive: str | None, check: bool, form: Form) -> None:
     if check:
         _check(place, form)
         return
-    browser = _browser(place)
+    settings = _settings(place)
+    browser = browser_check.needed_check(settings, place.root)
     summary = overview(place) | {
         "collection_faults": collection_files.faults_of(place),
         "kept_at_old_defaults": settings_files.kept_at_old_defaults(place),
         "browser": None if browser is None else dataclasses.asdict(browser),
-        "notifications": notifier.overview(place, _settings(place)),
+        "notifications": notifier.overview(place, settings),
     }
     if form is Form.JSON:
         print_object(summary)
@@ -219,14 +219,6 @@ def _check(archive: Archive, form: Form) -> None:
             click.echo("ok")
     if faults:
         sys.exit(Exit.FAILED if faults[0].is_grave else Exit.INCOMPLETE)
-
-
-def _browser(archive: Archive) -> BrowserCheck | None:
-    """Return whether a browser can show pages here, if any publication needs one; None without settings, too."""
-    try:
-        return browser_check.needed_check(settings_files.load(archive.settings)[0], archive.root)
-    except SettingsError:
-        return None
 
 
 def _settings(archive: Archive) -> Settings:
