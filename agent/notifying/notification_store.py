@@ -163,11 +163,6 @@ class NotificationStore(SqliteFile):
 
     # -- deliveries ------------------------------------------------------------------------------------------------
 
-    def queue(self, notifications: Iterable[Notification], targets: tuple[str, ...], at: datetime) -> None:
-        """Add notifications for all targets."""
-        kept = tuple(notifications)
-        self._change(lambda: self._queue(kept, targets, at))
-
     def _queue(self, notifications: Iterable[Notification], targets: tuple[str, ...], at: datetime) -> None:
         seconds = int(at.timestamp())
         for notification in notifications if targets else ():

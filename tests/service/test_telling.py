@@ -511,7 +511,7 @@ def test_damage_inside_the_file_is_found_before_anything_is_told(archive: Archiv
     told = sinks.settings(command=[str(sinks.recorder(tmp_path / "tell", tmp_path / "told"))])
     archive.settings.write_text(told + _PUBLICATION)
     with NotificationStore(archive) as store:
-        store.queue((replace(_message(archive), id=f"evt_{number}") for number in range(300)), ("mail",), now())
+        sinks.queue(store, (replace(_message(archive), id=f"evt_{number}") for number in range(300)), "mail", now())
     with archive.notifications.open("r+b") as file:
         file.seek(4096)
         file.write(os.urandom(archive.notifications.stat().st_size - 4096))
@@ -525,7 +525,9 @@ def test_damage_inside_the_file_is_found_before_anything_is_told(archive: Archiv
 def test_a_queue_has_a_bound_and_what_is_over_it_is_counted(archive: Archive, caplog: pytest.LogCaptureFixture) -> None:
     message = _message(archive)
     with NotificationStore(archive) as store:
-        store.queue((replace(message, id=f"evt_{number}") for number in range(MOST_WAITING + 3)), ("command",), now())
+        sinks.queue(
+            store, (replace(message, id=f"evt_{number}") for number in range(MOST_WAITING + 3)), "command", now()
+        )
     with NotificationStore(archive) as store:
         assert store.counts() == {DeliveryState.WAITING: MOST_WAITING, DeliveryState.GIVEN_UP: 3}
         first = store.next("command", int(time.time()), 0)
@@ -535,7 +537,7 @@ def test_a_queue_has_a_bound_and_what_is_over_it_is_counted(archive: Archive, ca
 
 def test_what_waits_by_a_clock_that_was_set_back_is_due(archive: Archive) -> None:
     with NotificationStore(archive) as store:
-        store.queue([_message(archive)], ("command",), now() + timedelta(days=400))
+        sinks.queue(store, [_message(archive)], "command", now() + timedelta(days=400))
         assert store.next("command", int(time.time()), max(PAUSES)) is not None
 
 
