@@ -131,8 +131,10 @@ def _crawls(watched: WatchedArchive, seen: Mapping[str, SeenCrawl], findings: _F
     publications = watched.publications
     for name in publications:
         known.setdefault(name, SeenCrawl("", watched.at))
+    # One with faults in its own file is crawled as before. It may be retired: then it has no new reports.
+    crawled_as_before = sorted(watched.faulty & seen.keys() & fresh.keys())
     for subject, names in fresh.items():
-        lasts = subject in publications
+        lasts = subject in publications or subject in crawled_as_before
         before = known.get(subject, SeenCrawl("", watched.at))
         known[subject] = SeenCrawl(names[-1], before.captured)
         if not seen and not lasts:
@@ -143,7 +145,7 @@ def _crawls(watched: WatchedArchive, seen: Mapping[str, SeenCrawl], findings: _F
             _take_report(watched, name, known, findings, lasts=lasts)
         if (skipped := len(names) - _MOST_REPORTS) > 0:
             _log.warning("%s has %d new reports; the %d oldest are not told of", subject, len(names), skipped)
-    for name in publications:
+    for name in (*publications, *crawled_as_before):
         if name in newest:
             findings.amiss += _of_newest(watched, name, newest[name], findings)
     jobs = scheduler.open_jobs(watched.archive)

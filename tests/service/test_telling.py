@@ -493,6 +493,33 @@ def test_a_faulty_publication_hides_nothing_of_the_archive(tmp_path: Path) -> No
         assert NotificationKind.INDEX_BEHIND in {condition.kind for condition in observation.amiss}
 
 
+def test_a_crawl_of_a_publication_with_faults_is_told_once(archive: Archive) -> None:
+    """At once, and as what lasts: that it is over is said when its settings can be read again."""
+    archive.publications.mkdir(exist_ok=True)
+    archive.settings.write_text(sinks.settings(command=["/bin/true"]))
+
+    def told(more: str = "") -> list[str]:
+        (archive.publications / "a.toml").write_text(_PUBLICATION + more)
+        return [message.kind for message in watch(archive).queued if message.subject == "a"]
+
+    faulty = "depth = 'deep'\n"
+    add_report(archive, "a", 90)
+    assert told() == []
+    add_report(archive, "a", 60, complete=False)
+    assert [told(faulty), told(faulty), told(), told()] == [["crawl-incomplete"], [], [], []]
+    add_report(archive, "a", 30)
+    assert [told(faulty), told(), told()] == [[], ["recovered"], []]
+
+
+def test_a_publication_with_faults_that_may_be_retired_is_told_of_by_new_reports_alone(archive: Archive) -> None:
+    archive.publications.mkdir(exist_ok=True)
+    archive.settings.write_text(sinks.settings(command=["/bin/true"]))
+    add_report(archive, "a", 90, complete=False)
+    for more in ("depth = 'deep'\n", "retired = true\n", "retired = true\ndepth = 'deep'\n"):
+        (archive.publications / "a.toml").write_text(_PUBLICATION + more)
+        assert "a" not in {message.subject for message in watch(archive).queued}
+
+
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
