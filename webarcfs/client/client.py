@@ -129,6 +129,8 @@ _ARCS = 50
 _INTERVAL = 1.0
 #: Seconds for which a reader may see what was withdrawn: a withdrawal takes effect within a second.
 _READERS_INTERVAL = 0.5
+#: Repositories of readers that stay readable after newer ones were made: somebody may be reading a list of documents.
+_KEPT = 16
 #: The name does not exist, or cannot.
 _NOT_THERE = errno.ENOENT, errno.ENAMETOOLONG
 
@@ -213,14 +215,18 @@ class Repositories:
 
     def arc(self, meta: MetaData) -> FoundArc:
         """Return the ARC of a document in its snapshot. Raises NotFound, Damaged."""
-        store = self.store(meta.domain)
-        above, _, name = meta.path.removeprefix(f"/{meta.domain}/").rpartition("/")
-        root = self._roots(store, store.commit_of(meta.commit_tag))
+        return self.document(meta.commit_tag, meta.path)
+
+    def document(self, tag: CommitTag, path: str) -> FoundArc:
+        """Return the ARC at `path` (`/<domain>/…`) in a snapshot. Raises NotFound, Damaged."""
+        store = self.store(tag.domain)
+        above, _, name = path.removeprefix(f"/{tag.domain}/").rpartition("/")
+        root = self._roots(store, store.commit_of(tag))
         # In two steps: the folder is most often that of the previous document.
         tree = self._trees(store, self._trees(store, root, above), name)
         document_arc = self._arcs(store, tree) if tree else None
         if document_arc is None:
-            raise NotFound(f"{meta.commit_tag} has no document {meta.path}")
+            raise NotFound(f"{tag} has no document {path}")
         return document_arc
 
     def stored(self, arc: FoundArc) -> datetime:
@@ -497,7 +503,7 @@ class WebarchiveClient:
         if reader is not None and self.mount is not None:
             raise UsageError("a mount shows all that there is; a reader's client needs the archive's directory")
         self._of_client = StaffGate(self.archive) if reader is None else Gate(self.archive, Reader(reader))
-        self._readers = ReaderRepositories(self._of_client)
+        self._readers = ReaderRepositories(self._of_client, keep=_KEPT)
         feed = self.mount / ".changes" if self.mount is not None else self.archive.changes
         self._news = News(feed, interval)
         self._repositories = Repositories(self.archive, self._readers)
@@ -549,6 +555,20 @@ class WebarchiveClient:
         gate = self._gate
         reader = None if gate is None else ReaderLinks(gate, self._readers, question)
         return ask_links(self.archive, question, seconds, reader, arcs=True)
+
+    def document(self, commit_tag: CommitTag | str, path: str) -> MetaData:
+        """Return the document at `path` (`/<domain>/…`) in a snapshot, as `at` has it. Raises NotFound."""
+        tag = _tag(commit_tag)
+        found = self._repositories.document(tag, path)
+        return _shown(metadata(found.store.read(found.entries[DATA_XML].oid)), tag, self._known(tag.domain))
+
+    def arc(self, meta: MetaData) -> FoundArc:
+        """Return the folder of a document in its snapshot, as the repository has it. Raises NotFound."""
+        return self._repositories.arc(meta)
+
+    def repository(self, domain: str) -> Repository:
+        """Return the repository of a domain as the client sees it. Raises NotFound, Damaged."""
+        return self._repositories.store(domain)
 
     def list(self, meta: MetaData) -> builtins.list[str]:
         """Return the names in a document's ARC in its snapshot, additions included (/Cl-7/). Raises NotFound."""
@@ -655,22 +675,27 @@ class WebarchiveClient:
         """Return the commitTags of a domain, oldest first. Raises NotFound."""
         return [tag for tag, _ in versions.snapshots(self._repositories.store(domain), domain)]
 
-    def at(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
-        """Yield all documents of a snapshot, by folders; as `select`, but read from git. Raises NotFound."""
+    def at(self, commit_tag: CommitTag | str, *, after: str = "") -> Iterator[MetaData]:
+        """Yield all documents of a snapshot, by folders; as `select`, but read from git. Raises NotFound.
+
+        `after` is the path of a document (`/<domain>/…`): it yields those that come after that one.
+        """
         tag = _tag(commit_tag)
         store = self._repositories.store(tag.domain)
-        tree = store.snapshot_tree(tag)
-        known = None if self._gate is None else set(self.snapshots(tag.domain))
-        return (_shown(versions.described(store, arc), tag, known) for arc in versions.arcs(store, tree))
+        arcs = versions.arcs(store, store.snapshot_tree(tag))
+        if after and not any(f"/{tag.domain}/{arc.path}" == after for arc in arcs):
+            raise NotFound(f"{tag} has no document {after}")
+        known = self._known(tag.domain)
+        return (_shown(versions.described(store, arc), tag, known) for arc in arcs)
 
     def changed(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
         """Yield the documents that a snapshot added, or of which it stored another version. Raises NotFound."""
         tag = _tag(commit_tag)
         store = self._repositories.store(tag.domain)
-        if self._gate is None:
+        known = self._known(tag.domain)
+        if known is None:
             return versions.stored_by(store, tag)
         # What a hidden snapshot stored is new to the reader where a visible one has it first.
-        known = set(self.snapshots(tag.domain))
         return (_shown(meta, tag, known) for meta in versions.differing(store, tag))
 
     # -- news --------------------------------------------------------------------------------------------------------
@@ -689,6 +714,10 @@ class WebarchiveClient:
         self._news.remove(observer)
 
     # ----------------------------------------------------------------------------------------------------------------
+
+    def _known(self, domain: str) -> Set[CommitTag] | None:
+        """Return the snapshots of a domain that the client sees; None for all."""
+        return None if self._gate is None else set(self.snapshots(domain))
 
     @property
     def _gate(self) -> Gate | None:
