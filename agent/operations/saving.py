@@ -36,7 +36,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import SAVED, AtDeadline, Fetcher, Publication, Settings
 from webarcfs.archive.config.validators import Interval, start_url
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError, WebarcError
-from webarcfs.archive.model.metadata import compact_time, from_epoch
+from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.sites import split_port
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.archive.system import files, locks
@@ -208,7 +208,7 @@ def ask(archive: Archive, definition: Definition) -> AskedPage:
         kind = definition.publication.name + PAGE
         if len(waiting) >= MOST_WAITING or sum(kind_of(job) == kind for job, _ in waiting) >= MOST_OF_HOST:
             return AskedPage(SaveState.FULL)
-        folder = _new_folder(archive, kind, definition, now)
+        folder = _new_folder(archive, kind, definition)
         _keep(archive, [*wishes, _Wish(folder.name, now, page.by, page.url)])
         return AskedPage(SaveState.BEGUN, folder.name)
 
@@ -231,15 +231,10 @@ def _waiting(archive: Archive) -> Iterator[tuple[str, SavedPage]]:
                 yield path.name, definition.page
 
 
-def _new_folder(archive: Archive, kind: str, definition: Definition, now: float) -> Path:
+def _new_folder(archive: Archive, kind: str, definition: Definition) -> Path:
     """Return a new folder of a job with its definition. It has its name once it is whole."""
-    while True:
-        name = f"{compact_time(from_epoch(now))}-{kind}"
-        folder = archive.jobs / name
-        if not folder.exists() and not (archive.reports / name).exists():
-            break
-        now += 1
-    scratch = archive.jobs / f".{name}"
+    folder = archive.jobs / job_folder.new_name(archive, kind)
+    scratch = folder.with_name(f".{folder.name}")
     scratch.mkdir()
     job_folder.save(scratch, definition)
     scratch.rename(folder)
