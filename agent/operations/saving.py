@@ -339,9 +339,9 @@ def why_not(lines: list[LogLine]) -> list[str]:
 
 
 def is_kept_out(definition: Definition) -> bool:
-    """Return whether a page is at an address of one's own network by its URL alone, and nothing permits that."""
-    urls, crawl = definition.publication.urls, definition.publication.crawl
-    return not crawl.private_addresses and any(scope.is_private_domain(domain_of(url)) for url in urls)
+    """Return whether the crawl would not ask for a page, since its URL names an address of one's own network."""
+    bounds = scope.scope_of(definition.publication, definition.profile)
+    return any(scope.keeps_out(bounds, domain_of(url)) for url in definition.publication.urls)
 
 
 def description_of(text: str) -> str:
