@@ -33,7 +33,7 @@ from agent.reports.tables import LogLine
 from webarcfs.archive.catalogue.record import PAGE
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import SAVED, AtDeadline, Fetcher, Publication, Settings
+from webarcfs.archive.config.settings import SAVED, AtDeadline, Fetcher, Settings
 from webarcfs.archive.config.validators import Interval, start_url
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import from_epoch
@@ -116,32 +116,27 @@ def define(
     name = publication_name(page.url)
     own = next((publication for publication in settings.publications if publication.name == name), None)
     publication = own or settings.unlisted(name, release=settings.save.release or settings.release.release)
-    crawl = publication.crawl
     given: dict[str, Any] = {"fetcher": Fetcher(fetcher)} if fetcher else {}
-    crawl = config.override(crawl, {**given, **(values or {})}, "saving a page")
+    crawl = config.override(publication.crawl, {**given, **(values or {})}, "saving a page")
     crawl = dataclasses.replace(
         crawl,
         depth=0,
         sitemaps=False,
+        paths=(),  # a person asked for this page, whatever parts of its site crawls keep to
         at_deadline=AtDeadline.PUBLISH,
         max_duration=min(crawl.max_duration, _LONGEST, key=lambda interval: interval.seconds),
         max_total_size=min(crawl.max_total_size or _MOST_BYTES, _MOST_BYTES),
         max_host_documents=min(crawl.max_host_documents or _MOST_DOCUMENTS, _MOST_DOCUMENTS),
     )
-    publication = dataclasses.replace(publication, urls=(page.url,), list="", watch="", crawl=crawl)
+    publication = dataclasses.replace(publication, urls=(page.url,), list="", watch="", required_hosts=(), crawl=crawl)
     return Definition(
-        publication=_without_bounds(publication),
+        publication=publication,
         profile=settings.profiles.get(publication.profile or ""),
         instances=SLOTS,
         occasion="a page was saved",
         only_adds=True,
         page=page,
     )
-
-
-def _without_bounds(publication: Publication) -> Publication:
-    """Return a publication without the parts of a site that its crawls keep to: a person asked for this page."""
-    return dataclasses.replace(publication, crawl=dataclasses.replace(publication.crawl, paths=()), required_hosts=())
 
 
 # == asking ===========================================================================================================
