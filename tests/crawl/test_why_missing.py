@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import time
 from collections.abc import Iterator
 from urllib.parse import quote, urlencode
@@ -203,6 +204,31 @@ def test_the_urls_of_a_count_are_asked_for_again_by_a_button(bad: Bad) -> None:
     assert "No URL is so." in bad.anna.get(f"/report/{bad.record.id}/urls?{query}").words
     excluded = bad.anna.get(f"/report/{bad.record.id}/urls?word=excluded&kept=no")
     assert "Not asked for again:" in bad.anna.submit(excluded, place).words
+
+
+def test_what_is_not_asked_for_again_is_counted_to_the_last_address(bad: Bad) -> None:
+    place = f"/snapshot/{bad.record.id}/patch"
+    page = bad.anna.get(f"/report/{bad.record.id}/urls?word=excluded&kept=no")
+    query = "&".join(f"{number}=" for number in range(40))
+    paths = ("/left-out/1", "/left-out/2", "/new.iso", "/x/y/" * 14, "/a" * 14, f"/?{query}")
+    urls = [*map(bad.site.url, paths), "http://elsewhere.example/", bad.site.url("/")]
+    done = bad.anna.submit(page, place, {"selection": "", "page": urls})
+    (said,) = done.page.xpath("//div[@class='said']")
+    text = " ".join(said.text_content().split())
+    assert text.startswith(f"Not asked for again: {explanation_of('excluded')} (2)"), text
+    assert re.search(r" and \d more$", text), text
+    counts = re.findall(r"(?:\(|and )(\d)(?:\)| more$)", text)
+    assert sum(map(int, counts)) == len(urls), text
+
+
+def test_what_cannot_be_asked_for_again_is_said_in_the_language_of_the_page(bad: Bad) -> None:
+    german = bad.served.client("anna")
+    german.headers["Accept-Language"] = "de"
+    page = german.get(f"/report/{bad.record.id}/urls?word=excluded&kept=no")
+    refused = german.submit(page, f"/snapshot/{bad.record.id}/patch", {"selection": "kept=yes"})
+    (fault,) = refused.page.xpath("//div[@role='alert']")
+    assert refused.status == 400 and not fault.xpath(".//*[@lang='en']")
+    assert fault.text_content().split() == language.translate("None of these can be asked for again.", "de").split()
 
 
 @pytest.mark.parametrize("who", ["rita", "adam"])

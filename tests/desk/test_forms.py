@@ -378,6 +378,20 @@ def test_a_page_is_withheld_and_given_back(own: World) -> None:
     assert "have a fault" in anna.get("/access").words
 
 
+def test_rules_are_shown_where_their_reasons_cannot_be_read(own: World) -> None:
+    anna = own.served.client("anna")
+    url = f"http://{DOMAIN}/b.html"
+    anna.submit(anna.get("/access"), "/access/withhold", {"url": url, "reason": "court order 12"})
+    missing = f"/missing?url={quote(url, safe='')}"
+    for page in (anna.get("/access"), anna.get(missing)):
+        assert "court order 12" in page.words and "cannot be read" not in page.words
+    own.archive.access_reasons.write_text("broken\n")
+    page = anna.get("/access")
+    assert page.status == 200 and url in page.words and "The reasons cannot be read" in page.words
+    assert "court order 12" not in page.words and page.form("/access/lift")["rule"]
+    assert "It is withheld from readers." in anna.get(missing).words
+
+
 def test_options_are_saved_beside_the_comments_and_faults_keep_what_was_typed(own: World) -> None:
     adam = own.served.client("adam")
     before = own.archive.settings.read_text()

@@ -265,6 +265,19 @@ def test_reasons_that_cannot_be_read_change_nothing_for_readers(tmp_path: Path, 
     )
 
 
+def test_rules_are_listed_where_the_file_of_reasons_cannot_be_opened(tmp_path: Path) -> None:
+    """S-withhold-3."""
+    archive = _archive(tmp_path, f"{_HOME}a")
+    (withheld,) = withholding.withhold(archive, [f"{_HOME}a"], _ANNA, reason="Mrs Doe complained")
+    assert access_rules.load_with_fault(archive) == (access_rules.load_for_staff(archive), "")
+    archive.access_reasons.unlink()
+    archive.access_reasons.mkdir()
+    rules, fault = access_rules.load_with_fault(archive)
+    assert rules == access_rules.load(archive) and "access-reasons.json" in fault
+    listed = run_command("withhold", "--list", "--archive", archive.root)
+    assert listed.code == 0 and withheld.id in listed.out and "the reasons cannot be read" in listed.err
+
+
 _REASONS = ["\u05e2\u05e8\u05d1 <b> & 'x'", "\u4f8b" * 1_000, 'a "quoted" \\ one', "two\n lines\tand tabs", "{} - null"]
 
 

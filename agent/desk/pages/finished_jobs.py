@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -59,25 +59,32 @@ def newest(visit: DeskVisit, most: int = MOST) -> list[FinishedJob]:
     """Return the jobs that ended last, the newest first."""
     archive = visit.desk.archive
     key = ("finished", archive.reports.stat().st_mtime_ns, most, visit.language)
-    found: list[FinishedJob] = visit.desk.kept(key, lambda: _newest(visit, most))
-    return found
+    ended: list[FinishedJob] = visit.desk.kept(key, lambda: _newest(visit, most))
+    return ended
 
 
 def _newest(visit: DeskVisit, most: int) -> list[FinishedJob]:
+    summaries = list(_summaries(visit, most))
+    with snapshots.open_tables(visit) as records:
+        rows = [records.row(str(summary.get("patches") or job)) for job, summary in summaries]
+    hrefs = ["" if row is None else snapshots.href_of(row.id) for row in rows]
+    return [_finished(visit, job, summary, href) for (job, summary), href in zip(summaries, hrefs, strict=True)]
+
+
+def read_ended(visit: DeskVisit, most: int) -> Iterator[FinishedJob]:
+    """Yield the same as their reports are read, for lists of any length: without the paths of their crawls."""
+    for job, summary in _summaries(visit, most):
+        yield _finished(visit, job, summary, "")
+
+
+def _summaries(visit: DeskVisit, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
     with os.scandir(visit.desk.archive.reports) as entries:
         names = heapq.nlargest(most, (entry.name for entry in entries if entry.name[:1].isdecimal()))
-    with snapshots.open_tables(visit) as records:
-        rows = {name: records.row(_patched(visit, name) or name) for name in names}
-    hrefs = {name: "" if row is None else snapshots.href_of(row.id) for name, row in rows.items()}
-    return [_finished(visit, name, hrefs[name]) for name in names]
+    for name in names:
+        yield name, url_fates.summary_of(visit.desk.archive, name)
 
 
-def _patched(visit: DeskVisit, job: str) -> str:
-    return str(url_fates.summary_of(visit.desk.archive, job).get("patches", ""))
-
-
-def _finished(visit: DeskVisit, job: str, record: str) -> FinishedJob:
-    summary = url_fates.summary_of(visit.desk.archive, job)
+def _finished(visit: DeskVisit, job: str, summary: Mapping[str, Any], record: str) -> FinishedJob:
     lacks = missing_in(summary)
     failures = sum(lacks.words.values())
     arcs = {name: _figure(summary.get("arcs"), name) for name in ARC_COUNTS}

@@ -290,12 +290,13 @@ def _typed(visit: DeskVisit, job: str) -> Mapping[str, str]:
 
 def name_of(job: str, language: str) -> str:
     """Return how people call a job: its publication, and when it began."""
-    begun = _begun(job)
+    begun = begun_at(job)
     when = f", {languages.moment(begun, language)}" if begun is not None else ""
     return f"{publication_of(job)}{when}"
 
 
-def _begun(job: str) -> datetime | None:
+def begun_at(job: str) -> datetime | None:
+    """Return when a job began, as its name says; None for a name without a time."""
     with suppress(Damaged):
         return parse_compact_time(job.partition("-")[0])
     return None

@@ -6,9 +6,7 @@ They decide nothing: a button of theirs is the form of a record that asks again 
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,7 +38,7 @@ from webarcfs.archive.model.metadata import CommitTag, now
 from webarcfs.archive.system import clocks
 from webarcfs.room.pages.lists import page_in, way_through
 from webarcfs.web.answering import StreamedAnswer
-from webarcfs.web.table_files import harmless
+from webarcfs.web.table_files import MEDIA_TYPES, csv_pieces
 
 # == what a log has of a URL ==========================================================================================
 
@@ -202,10 +200,10 @@ def _beside(visit: DeskVisit, url: str, *, has_line: bool) -> dict[str, Any]:
 
 def _rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
     """Return the rule that withholds a page from readers now; without its reason where the reasons cannot be read."""
-    for load in (access_rules.load_for_staff, access_rules.load):
-        with suppress(SettingsError, OSError):
-            rule = load(visit.desk.archive).find(url, "", now(), now())
-            return rule if rule is not None and rule.access is not Access.ALLOW else None
+    with suppress(SettingsError, OSError):
+        rules, _ = access_rules.load_with_fault(visit.desk.archive)
+        rule = rules.find(url, "", now(), now())
+        return rule if rule is not None and rule.access is not Access.ALLOW else None
     return None
 
 
@@ -270,7 +268,6 @@ def _offer_of_source(
 # == the URLs of a count ==============================================================================================
 
 
-_CSV_PIECE = 500
 _CSV_COLUMNS = ("url", "status", "word", "meaning", "archived", "type", "bytes", "page")
 _LACKS = {
     Lack.RESOURCE: words.msgid("Embedded resources that pages lack"),
@@ -354,24 +351,17 @@ def urls_as_csv(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     lines = counted_urls.chosen(visit.desk.archive, job, _selection(visit))
     headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="urls.csv"'}
     text = visit.desk.look_up(visit.language)
-    return StreamedAnswer(_csv_pieces(lines, text), headers=headers, media_type="text/csv; charset=utf-8")
+    return StreamedAnswer(
+        csv_pieces(_CSV_COLUMNS, _csv_rows(lines, text)), headers=headers, media_type=MEDIA_TYPES["csv"]
+    )
 
 
-def _csv_pieces(lines: Iterator[LogLine], text: Any) -> Generator[bytes, None, None]:
-    piece = io.StringIO()
-    writer = csv.writer(piece)
-    writer.writerow(_CSV_COLUMNS)
-    for number, line in enumerate(lines, 1):
+def _csv_rows(lines: Iterator[LogLine], text: Callable[[str], str]) -> Iterator[Sequence[object]]:
+    for line in lines:
         word = "" if line.archived else line.reason
         meaning = text(explanation_of(word)) if word else ""
-        row = (line.url, line.status, word, meaning, "yes" if line.archived else "no", line.mime.strip("-"), line.size,
+        yield (line.url, line.status, word, meaning, line.archived, line.mime.strip("-"), line.size,
                line.referrer.strip("-"))  # fmt: skip
-        writer.writerow([harmless(value) for value in row])
-        if number % _CSV_PIECE == 0:
-            yield piece.getvalue().encode("utf-8", "replace")
-            piece.seek(0)
-            piece.truncate()
-    yield piece.getvalue().encode("utf-8", "replace")
 
 
 def _selection(visit: DeskVisit) -> UrlSelection:
