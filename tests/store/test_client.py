@@ -88,12 +88,12 @@ def test_a_snapshot_is_read_as_a_whole(client: WebarchiveClient) -> None:
             meta = document.metadata
             bodies = {name: stream.read() for name, stream in document.files.items()}
             assert [name for name in bodies if "/" not in name] == [
-                entry.name for entry in client.arc(meta).entries if not entry.is_folder
+                entry.name for entry in client.listing(meta).entries if not entry.is_folder
             ]
             assert bodies == {name: client.open_read(meta, name).read() for name in bodies}
             documents.append(meta)
         assert documents == list(client.at(tag))
-    added = {meta.path: client.arc(meta) for meta in client.at(new)}["/www.example.org/big.bin"]
+    added = {meta.path: client.listing(meta) for meta in client.at(new)}["/www.example.org/big.bin"]
     assert {entry.name: (entry.is_folder, entry.size) for entry in added.entries}["more"] == (True, 0)
     assert {entry.name: entry.size for entry in added.entries}["data.bin"] == len(BIG)
     assert [name for document in client.read_all(new) for name in document.files if "/" in name] == ["more/notes.txt"]

@@ -100,9 +100,9 @@ class WebarchiveClient:
         """
         return self._source.links(question, seconds)
 
-    def arc(self, meta: MetaData) -> ArcListing:
+    def listing(self, meta: MetaData) -> ArcListing:
         """Return what a document's ARC has in its snapshot, as git has it: names, sizes, ids. Raises NotFound."""
-        return self._source.arc(meta)
+        return self._source.listing(meta)
 
     def list(self, meta: MetaData) -> builtins.list[str]:
         """Return the names in a document's ARC in its snapshot, additions included (/Cl-7/). Raises NotFound."""
@@ -173,9 +173,12 @@ class WebarchiveClient:
         """Return the commitTags of a domain, oldest first. Raises NotFound."""
         return self._source.snapshots(domain)
 
-    def at(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
-        """Yield all documents of a snapshot, by folders; as `select`, but read from git. Raises NotFound."""
-        return self._source.documents(_tag(commit_tag))
+    def at(self, commit_tag: CommitTag | str, *, after: str = "") -> Iterator[MetaData]:
+        """Yield all documents of a snapshot, by folders; as `select`, but read from git. Raises NotFound.
+
+        `after` is the path of a document (`/<domain>/…`): it yields those that come after that one.
+        """
+        return self._source.documents(_tag(commit_tag), after)
 
     def changed(self, commit_tag: CommitTag | str) -> Iterator[MetaData]:
         """Yield the documents that a snapshot added, or of which it stored another version. Raises NotFound."""

@@ -6,7 +6,6 @@ reads the repositories, and writes nothing (SEMANTICS.md specifies a mount's cac
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import os
 import tempfile
@@ -39,7 +38,7 @@ from webarcfs.archive.system.files import write_all
 from webarcfs.client.mounted import ArcFolders, behind, family
 from webarcfs.client.observers import FileFeed, NewsFeed
 from webarcfs.client.repositories import Repositories
-from webarcfs.client.source import LARGE, PIECE, ArcEntry, ArcListing, Keep, ReadDocument
+from webarcfs.client.source import LARGE, PIECE, ArcEntry, ArcListing, Keep, ReadDocument, shown_in
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import SearchAnswer
@@ -85,7 +84,7 @@ class LocalSource:
         reader = None if gate is None else ReaderLinks(gate, self._readers, question)
         return ask_links(self.archive, question, seconds, reader, arcs=True)
 
-    def arc(self, meta: MetaData) -> ArcListing:
+    def listing(self, meta: MetaData) -> ArcListing:
         """Return what git has of a document's ARC in its snapshot. Raises NotFound, Damaged."""
         found = self._repositories.arc(meta)
         entries = tuple(
@@ -93,12 +92,12 @@ class LocalSource:
             for entry in found.entries.values()
         )
         described = metadata(found.store.read(found.entries[DATA_XML].oid))
-        return ArcListing(found.tree, _shown(described, meta.commit_tag, self._known(meta.commit_tag)), entries)
+        return ArcListing(shown_in(described, meta.commit_tag, self._known(meta.commit_tag)), found.tree, entries)
 
     def names(self, meta: MetaData) -> list[str]:
         """Return the names in a document's ARC: as the mount shows them, else as git has them."""
         arc = self._repositories.arc(meta)
-        if folder := self._shown_in(meta):
+        if folder := self._place_in_mount(meta):
             with family(meta.path):
                 return sorted(os.listdir(folder))  # noqa: PTH208 # the path is a string already
         return [*arc.entries]
@@ -120,7 +119,7 @@ class LocalSource:
         crawled = entry if name != DATA_XML and is_reserved(name) else None
         if crawled is not None and not crawled.is_tree and store.size(crawled.oid) <= LARGE:
             return io.BytesIO(store.read(crawled.oid))
-        if folder := self._shown_in(meta):
+        if folder := self._place_in_mount(meta):
             with family(f"{meta.path}/{name}"):
                 return open(f"{folder}/{name}", "rb")  # noqa: PTH123 # the caller closes it
         entry = entry or store.find(arc.tree, name)
@@ -169,12 +168,14 @@ class LocalSource:
         """Return the commitTags of a domain from its refs."""
         return [tag for tag, _ in versions.snapshots(self._repositories.store(domain), domain)]
 
-    def documents(self, tag: CommitTag) -> Iterator[MetaData]:
+    def documents(self, tag: CommitTag, after: str) -> Iterator[MetaData]:
         """Return the documents of a snapshot from its tree."""
         store = self._repositories.store(tag.domain)
-        tree = store.snapshot_tree(tag)
+        arcs = versions.arcs(store, store.snapshot_tree(tag))
+        if after and not any(f"/{tag.domain}/{arc.path}" == after for arc in arcs):
+            raise NotFound(f"{tag} has no document {after}")
         known = self._known(tag)
-        return (_shown(versions.described(store, arc), tag, known) for arc in versions.arcs(store, tree))
+        return (shown_in(versions.described(store, arc), tag, known) for arc in arcs)
 
     def changed(self, tag: CommitTag) -> Iterator[MetaData]:
         """Return what a snapshot stored; for a reader what differs from the visible one before."""
@@ -183,7 +184,7 @@ class LocalSource:
         if known is None:
             return versions.stored_by(store, tag)
         # What a hidden snapshot stored is new to the reader where a visible one has it first.
-        return (_shown(meta, tag, known) for meta in versions.differing(store, tag))
+        return (shown_in(meta, tag, known) for meta in versions.differing(store, tag))
 
     def read_all(self, tag: CommitTag) -> Iterator[ReadDocument]:
         """Read the documents of a snapshot from its tree."""
@@ -219,7 +220,7 @@ class LocalSource:
         """Return the snapshots of a tag's domain that the reader may see; None for all."""
         return None if self._gate is None else set(self.snapshots(tag.domain))
 
-    def _shown_in(self, meta: MetaData) -> str:
+    def _place_in_mount(self, meta: MetaData) -> str:
         """Return the path of a document's ARC in the mount, or an empty one: only the newest snapshot can grow."""
         if self.mount is None:
             return ""
@@ -237,16 +238,6 @@ def _found(place: Path) -> tuple[Path | None, Archive]:
     return None, directory.open_archive(place)
 
 
-def _shown(meta: MetaData, tag: CommitTag, known: Set[CommitTag] | None) -> MetaData:
-    """Return a document's metadata in a snapshot: crawlTime and commitTag are the snapshot's.
-
-    So is the time of capture, if a reader does not know the snapshot that stored it; `known` is None for all.
-    """
-    is_known = known is None or meta.commit_tag in known
-    captured = None if meta.capture_time == tag.crawl_time or not is_known else meta.capture_time
-    return dataclasses.replace(meta, crawl_time=tag.crawl_time, commit_tag=tag, captured=captured)
-
-
 def _opened(store: Repository, blob: str, name: str) -> BinaryIO:
     """Return a blob as a stream: of memory if it is small, else of an unnamed file."""
     if store.size(blob) <= LARGE:
@@ -261,7 +252,7 @@ def _opened(store: Repository, blob: str, name: str) -> BinaryIO:
 def _read_document(
     store: Repository, tree: str, arc: ArcTree, tag: CommitTag, known: Set[CommitTag] | None
 ) -> ReadDocument:
-    document = ReadDocument(_shown(versions.described(store, arc), tag, known))
+    document = ReadDocument(shown_in(versions.described(store, arc), tag, known))
     folder = store.find(tree, arc.path)
     for name, blob in _files(store, store.entries(folder.oid) if folder is not None else []):
         document.files[name] = _opened(store, blob, name)

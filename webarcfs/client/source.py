@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Callable, Iterator, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
@@ -27,20 +28,25 @@ PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ArcEntry:
-    """A name in an ARC; `id` is git's name of its content, `size` is 0 for a folder."""
+    """A name in an ARC. `blob` is the id of its content; `size` is in bytes, and 0 of a folder."""
 
     name: str
     is_folder: bool
     size: int
-    id: str
+    blob: str
+
+    def as_fields(self) -> dict[str, object]:
+        """Return what clients of a server get of it."""
+        kind = "folder" if self.is_folder else "file"
+        return {"name": self.name, "kind": kind, "size": self.size, "id": self.blob}
 
 
 @dataclass(frozen=True, slots=True)
 class ArcListing:
-    """What an ARC has in a snapshot; `id` is git's name of all of it, so it changes with any addition."""
+    """A document in a snapshot, with the names in its ARC. `tree` changes with any of them."""
 
-    id: str
-    metadata: MetaData
+    document: MetaData
+    tree: str
     entries: tuple[ArcEntry, ...]
 
 
@@ -58,6 +64,16 @@ class ReadDocument:
         """Close the streams."""
         for stream in self.files.values():
             stream.close()
+
+
+def shown_in(meta: MetaData, tag: CommitTag, known: Set[CommitTag] | None) -> MetaData:
+    """Return a document's metadata in a snapshot: crawlTime and commitTag are the snapshot's.
+
+    So is the time of capture, if a reader does not know the snapshot that stored it; `known` is None for all.
+    """
+    is_known = known is None or meta.commit_tag in known
+    captured = None if meta.capture_time == tag.crawl_time or not is_known else meta.capture_time
+    return dataclasses.replace(meta, crawl_time=tag.crawl_time, commit_tag=tag, captured=captured)
 
 
 #: Keeps the rest of a stream as the file that was announced.
@@ -83,8 +99,8 @@ class ArchiveSource(Protocol):
     def select(self, where: str, order_by: str, limit: int | None, origin: DocumentOrigin) -> list[MetaData]:
         """Return the documents for which a condition holds. Raises BadCondition, TookTooLong."""
 
-    def documents(self, tag: CommitTag) -> Iterator[MetaData]:
-        """Return the documents of a snapshot, by folders. Raises NotFound."""
+    def documents(self, tag: CommitTag, after: str) -> Iterator[MetaData]:
+        """Return the documents of a snapshot, by folders; those behind the one at the path `after`. Raises NotFound."""
 
     def changed(self, tag: CommitTag) -> Iterator[MetaData]:
         """Return the documents that a snapshot added, or of which it stored another version. Raises NotFound."""
@@ -92,7 +108,7 @@ class ArchiveSource(Protocol):
     def read_all(self, tag: CommitTag) -> Iterator[ReadDocument]:
         """Return the documents of a snapshot with their files. Raises NotFound."""
 
-    def arc(self, meta: MetaData) -> ArcListing:
+    def listing(self, meta: MetaData) -> ArcListing:
         """Return what git has of a document's ARC in its snapshot. Raises NotFound."""
 
     def names(self, meta: MetaData) -> list[str]:
