@@ -56,10 +56,20 @@ class WebarchiveClient:
     archive: Archive | None
 
     def __init__(self, place: str | os.PathLike[str], *, interval: float = INTERVAL, reader: str | None = None) -> None:
-        local = LocalSource(Path(place), reader)
-        self.mount, self.archive = local.mount, local.archive
-        self._source: ArchiveSource = local
-        self._news = News(self._source.feed, interval)
+        self._answer_from(LocalSource(Path(place), reader), interval)
+
+    @classmethod
+    def of(cls, source: ArchiveSource, *, interval: float = INTERVAL) -> WebarchiveClient:
+        """Return a client of an archive that is open already; closing the client closes that."""
+        client = cls.__new__(cls)
+        client._answer_from(source, interval)
+        return client
+
+    def _answer_from(self, source: ArchiveSource, interval: float) -> None:
+        self.mount = source.mount if isinstance(source, LocalSource) else None
+        self.archive = source.archive if isinstance(source, LocalSource) else None
+        self._source = source
+        self._news = News(source.feed, interval)
 
     def __enter__(self) -> WebarchiveClient:
         return self

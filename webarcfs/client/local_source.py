@@ -37,11 +37,14 @@ from webarcfs.archive.model.metadata import CommitTag, MetaData
 from webarcfs.archive.system.files import write_all
 from webarcfs.client.mounted import ArcFolders, behind, family
 from webarcfs.client.observers import FileFeed, NewsFeed
-from webarcfs.client.repositories import Repositories
+from webarcfs.client.repositories import FoundArc, Repositories
 from webarcfs.client.source import LARGE, PIECE, ArcEntry, ArcListing, Keep, ReadDocument, shown_in
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import SearchAnswer
+
+#: Repositories of readers that stay readable after newer ones were made: somebody may be reading a list of documents.
+_KEPT = 16
 
 
 class LocalSource:
@@ -53,7 +56,7 @@ class LocalSource:
         if reader is not None and self.mount is not None:
             raise UsageError("a mount shows all that there is; a reader's client needs the archive's directory")
         self._of_client = StaffGate(self.archive) if reader is None else Gate(self.archive, Reader(reader))
-        self._readers = ReaderRepositories(self._of_client)
+        self._readers = ReaderRepositories(self._of_client, keep=_KEPT)
         self._repositories = Repositories(self.archive, self._readers)
         self._folders = ArcFolders(self.mount, self._repositories)
         self._feed = FileFeed(self.mount / ".changes" if self.mount is not None else self.archive.changes)
@@ -83,6 +86,19 @@ class LocalSource:
         gate = self._gate
         reader = None if gate is None else ReaderLinks(gate, self._readers, question)
         return ask_links(self.archive, question, seconds, reader, arcs=True)
+
+    def document(self, tag: CommitTag, path: str) -> MetaData:
+        """Return the document at `path` (`/<domain>/…`) in a snapshot, as `documents` has it. Raises NotFound."""
+        found = self._repositories.document(tag, path)
+        return shown_in(metadata(found.store.read(found.entries[DATA_XML].oid)), tag, self._known(tag))
+
+    def arc(self, meta: MetaData) -> FoundArc:
+        """Return the folder of a document in its snapshot, as the repository has it. Raises NotFound."""
+        return self._repositories.arc(meta)
+
+    def repository(self, domain: str) -> Repository:
+        """Return the repository of a domain as the client sees it. Raises NotFound, Damaged."""
+        return self._repositories.store(domain)
 
     def listing(self, meta: MetaData) -> ArcListing:
         """Return what git has of a document's ARC in its snapshot. Raises NotFound, Damaged."""

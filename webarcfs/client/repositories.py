@@ -112,14 +112,18 @@ class Repositories:
 
     def arc(self, meta: MetaData) -> FoundArc:
         """Return the ARC of a document in its snapshot. Raises NotFound, Damaged."""
-        store = self.store(meta.domain)
-        above, _, name = meta.path.removeprefix(f"/{meta.domain}/").rpartition("/")
-        root = self._roots(store, store.commit_of(meta.commit_tag))
+        return self.document(meta.commit_tag, meta.path)
+
+    def document(self, tag: CommitTag, path: str) -> FoundArc:
+        """Return the ARC at `path` (`/<domain>/…`) in a snapshot. Raises NotFound, Damaged."""
+        store = self.store(tag.domain)
+        above, _, name = path.removeprefix(f"/{tag.domain}/").rpartition("/")
+        root = self._roots(store, store.commit_of(tag))
         # In two steps: the folder is most often that of the previous document.
         tree = self._trees(store, self._trees(store, root, above), name)
         document_arc = self._arcs(store, tree) if tree else None
         if document_arc is None:
-            raise NotFound(f"{meta.commit_tag} has no document {meta.path}")
+            raise NotFound(f"{tag} has no document {path}")
         return document_arc
 
     def stored(self, arc: FoundArc) -> datetime:
