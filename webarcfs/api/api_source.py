@@ -32,6 +32,8 @@ from webarcfs.archive.model.metadata import CommitTag, MetaData, format_time
 from webarcfs.archive.model.url_lists import REDIRECTS
 from webarcfs.archive.system import clocks
 from webarcfs.client.client import WebarchiveClient
+from webarcfs.client.local_source import LocalSource
+from webarcfs.client.source import ArcListing
 from webarcfs.web import limits
 from webarcfs.web.ranges import body_in_pieces
 
@@ -39,30 +41,6 @@ if TYPE_CHECKING:
     from webarcfs.search.searching import SearchAnswer
 
 # == values ===========================================================================================================
-
-
-@dataclass(frozen=True, slots=True)
-class ArcEntry:
-    """A name in an ARC. `blob` is the id of its content; `size` is in bytes, and 0 of a folder."""
-
-    name: str
-    is_folder: bool
-    size: int
-    blob: str
-
-    def as_fields(self) -> dict[str, object]:
-        """Return what clients get of it."""
-        kind = "folder" if self.is_folder else "file"
-        return {"name": self.name, "kind": kind, "size": self.size, "id": self.blob}
-
-
-@dataclass(frozen=True, slots=True)
-class ArcListing:
-    """A document in a snapshot, with the names in its ARC. `tree` changes with any of them."""
-
-    document: MetaData
-    tree: str
-    entries: tuple[ArcEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +131,8 @@ class ClientSource:
     def __init__(self, archive: Archive, reader: str = "") -> None:
         self._archive = archive
         self._reader = Reader(reader)
-        self._client = WebarchiveClient(archive.root, reader=reader)
+        self._local = LocalSource(archive.root, reader)
+        self._client = WebarchiveClient.of(self._local)
         self._catalogue = Catalogue(archive)
         self._domains: set[str] = set()
         self._access = AccessFile(archive)
@@ -245,17 +224,11 @@ class ClientSource:
 
     def arc(self, tag: CommitTag, path: str) -> ArcListing:
         """Return a document with its names."""
-        document = self._document(tag, path)
-        arc = self._client.arc(document)
-        entries = tuple(
-            ArcEntry(entry.name, entry.is_tree, 0 if entry.is_tree else arc.store.size(entry.oid), entry.oid)
-            for entry in arc.entries.values()
-        )
-        return ArcListing(document, arc.tree, entries)
+        return self._local.listing(self._document(tag, path))
 
     def file(self, tag: CommitTag, path: str, name: str) -> FileBody:
         """Return a file of a document."""
-        arc = self._client.arc(self._document(tag, path))
+        arc = self._local.arc(self._document(tag, path))
         entry = arc.store.find(arc.tree, name)
         if entry is None or entry.is_tree:
             raise NotFound(f"{path} has no file {name!r} in {tag}")
@@ -302,7 +275,7 @@ class ClientSource:
         return Gate(self._archive, self._reader)
 
     def _store(self, domain: str) -> Repository:
-        store = self._client.repository(domain)
+        store = self._local.repository(domain)
         self._domains.add(domain)
         return store
 
@@ -318,7 +291,7 @@ class ClientSource:
         """Return a document. Raises NotFound, Forbidden under an embargo, DocumentWithheld by a rule."""
         self._open(tag)
         try:
-            return self._client.document(tag, path)
+            return self._local.document(tag, path)
         except NotFound:
             answer = self._gate().may(tag.domain, path, int(tag.crawl_time.timestamp()))
             if isinstance(answer, Blocked):
