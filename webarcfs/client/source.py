@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from webarcfs.archive.index.query import DocumentOrigin
@@ -17,6 +18,7 @@ from webarcfs.client.observers import NewsFeed
 
 if TYPE_CHECKING:  # these need libraries that a remote archive's client need not load
     from webarcfs.archive.catalogue.record import Record
+    from webarcfs.archive.config.directory import Archive
     from webarcfs.archive.index.links import FoundLink, Question
     from webarcfs.search.searching import SearchAnswer
 
@@ -82,6 +84,14 @@ Keep = Callable[[BinaryIO], None]
 
 class ArchiveSource(Protocol):
     """An archive as a client reads and extends it. Safe for any thread; errors are those of our family."""
+
+    @property
+    def mount(self) -> Path | None:
+        """The mount, if it is one."""
+
+    @property
+    def archive(self) -> Archive | None:
+        """The archive's directory, if that is on this machine."""
 
     @property
     def feed(self) -> NewsFeed:
