@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from xml.etree import ElementTree
 
 import pytest
 
+from agent.indexing import fulltext
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.rooms import Answer, Page, Served, published, served
 from webarcfs.api.answers import DOCUMENT_COLUMNS
 from webarcfs.api.routes import PREFIX
+from webarcfs.archive.catalogue.record import read_record
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index.links import AskedKind, FoundLink, Question
 from webarcfs.archive.model.metadata import CET, CommitTag, MetaData
 from webarcfs.client import WebarchiveClient
 from webarcfs.web import limits
@@ -32,6 +38,7 @@ ODD = f"http://{DOMAIN}/100%25/a%3Fb.html"
 PAGES: dict[str, Page | None] = {
     f"http://{DOMAIN}/": Page(b"<p>home", title="Hom\u00e9"),
     f"http://{DOMAIN}/a.html": Page(b"<p>a"),
+    f"http://{DOMAIN}/links.html": Page(b"<a href='http://elsewhere.example/'>else</a><a href='/a.html'>a</a>"),
     f"http://{DOMAIN}/a/b.html": Page(b"<p>b"),
     f"http://{DOMAIN}/large.bin": Page(LARGE, "application/octet-stream"),
     ODD: Page(b"<p>odd"),
@@ -43,8 +50,11 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     archive = archives.make_archive(tmp_path_factory.mktemp("api"))
     published(archive, DOMAIN, PAGES, FIRST)
     published(archive, DOMAIN, {f"http://{DOMAIN}/a.html": Page(b"<p>another")}, SECOND)
-    published(archive, "other.example.org", {"http://other.example.org/": Page(b"<p>other")}, FIRST)
+    published(
+        archive, "other.example.org", {"http://other.example.org/": Page(b"<p>other")}, FIRST, state=None, held=False
+    )
     recover(archive)
+    fulltext.bring_in_step(archive)
     return archive
 
 
@@ -202,6 +212,25 @@ def test_a_file_is_asked_for_in_parts_and_by_its_tag(room: Served) -> None:
         ("/files/{tag}/a.html?name=x%00", 400, "NameRefused"),
         ("/files/{tag}/a.html?name=%FF", 404, "NotFound"),
         ("/files/{tag}/a.html?name=none", 404, "NotFound"),
+        ("/snapshots/0.tar", 400, "UsageError"),
+        ("/snapshots/2020-01-01T00:00:00@none.tar", 404, "NotFound"),
+        ("/nodes/{tag}/a.html", 400, "UsageError"),
+        ("/nodes/{tag}/none.html?name=x", 404, "NotFound"),
+        ("/links", 400, "UsageError"),
+        ("/links?target=nonsense", 400, "UrlRefused"),
+        ("/links?external=maybe", 400, "UsageError"),
+        ("/links?external=1&kind=x", 400, "UsageError"),
+        ("/links?external=1&at=0", 400, "UsageError"),
+        ("/links?external=1&ever=1&at={tag}", 400, "UsageError"),
+        ("/search?words=%22", 400, "BadCondition"),
+        ("/search?words=home&at=someday", 400, "UsageError"),
+        ("/search?words=home&sort=x", 400, "UsageError"),
+        ("/search?words=home&limit=100000", 400, "UsageError"),
+        ("/search?words=%FF", 400, "UsageError"),
+        ("/search?words=home&record=none", 404, "NotFound"),
+        ("/records/none", 404, "NotFound"),
+        ("/records/%FF", 404, "NotFound"),
+        ("/publications/none", 404, "NotFound"),
     ],
 )
 def test_what_cannot_be_asked_is_the_clients_fault(
@@ -211,6 +240,107 @@ def test_what_cannot_be_asked_is_the_clients_fault(
     problem = problem_of(answer)
     assert (answer.status, problem["type"]) == (status, f"urn:webarcfs:error:{kind}")
     assert str(archive.root) not in answer.text and problem["detail"]
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_a_snapshot_as_a_tar_file_has_the_files_of_the_client(
+    room: Served, client: WebarchiveClient, tag: CommitTag
+) -> None:
+    answer = room.get(f"{PREFIX}/snapshots/{tag}.tar")
+    assert answer.headers["content-type"] == "application/x-tar"
+    with tarfile.open(fileobj=BytesIO(answer.body)) as archived:
+        files = {member.name: archived.extractfile(member).read() for member in archived}  # type: ignore[union-attr]
+    expected = {
+        f"{document.path.removeprefix(f'/{DOMAIN}/')}/{name}": client.open_read(document, name).read()
+        for document in client.at(tag)
+        for name in ("data.xml", "headers.http", client.data_name(document))
+    }
+    assert files == expected
+    names = list(files)
+    for number in (0, len(names) // 2, len(names) - 1):
+        rest = room.get(f"{PREFIX}/snapshots/{tag}.tar?after={quote(names[number], safe='')}")
+        with tarfile.open(fileobj=BytesIO(rest.body)) as archived:
+            assert archived.getnames() == names[number + 1 :]
+
+
+def test_names_of_any_bytes_are_told_as_they_are(tmp_path: Path) -> None:
+    """Of users' additions: in lists as lone surrogates, in queries escaped, in tar files as they are."""
+    archive = archives.make_archive(tmp_path)
+    tag = published(archive, DOMAIN, {f"http://{DOMAIN}/a.html": Page(b"<p>a")}, FIRST)
+    store = archives.store_of(archive, DOMAIN)
+    names = ["\udcff.txt", "a b+c%.txt", "n\new", "folder/\u00fc.txt", "x" * 255]
+    head = store.head()
+    assert head is not None
+    blobs = {f"a.html/{name}": store.write_blob(name.encode("utf-8", "surrogateescape")) for name in names}
+    tree = store.edit(head.tree, blobs)
+    archives.commit(store, tree, str(tag), tag, new_tag=False)
+    recover(archive)
+    with served(archive) as room:
+        listing = json.loads(room.get(f"{PREFIX}/arcs/{tag}/a.html").body)
+        assert {name.partition("/")[0] for name in names} <= {entry["name"] for entry in listing["entries"]}
+        for name in names:
+            raw = name.encode("utf-8", "surrogateescape")
+            assert room.get(f"{PREFIX}/files/{tag}/a.html?name={quote(raw, safe='')}").body == raw
+        tar = room.get(f"{PREFIX}/snapshots/{tag}.tar").body
+    with tarfile.open(fileobj=BytesIO(tar), errors="surrogateescape") as archived:
+        assert {f"a.html/{name}" for name in names} <= set(archived.getnames())
+
+
+def test_hits_are_those_of_the_client(room: Served, client: WebarchiveClient) -> None:
+    answer = json.loads(room.get(f"{PREFIX}/search?words=home&sort=url&limit=5").body)
+    expected = client.search("home", limit=5)
+    assert answer["total"] == expected.total == 1 and answer["exact"] is True
+    (hit,) = answer["hits"]
+    assert (hit["url"], hit["snippet"]) == (expected.hits[0].url, expected.hits[0].snippet.text)
+    assert json.loads(room.get(f"{PREFIX}/search?words=nothing+like+it").body)["hits"] == []
+    assert json.loads(room.get(f"{PREFIX}/").body)["can"] == ["read", "search", "links"]
+
+
+def test_links_are_those_of_the_client(room: Served, client: WebarchiveClient) -> None:
+    for parameters, question in (
+        ("path=/www.example.org/links.html", Question(path=f"/{DOMAIN}/links.html")),
+        ("target=HTTP://elsewhere.example/", Question(targets=("http://elsewhere.example/",))),
+        ("external=1&limit=1", Question(external=True, limit=1)),
+        ("word=nowhere&kind=image", Question(word="nowhere", kind=AskedKind.IMAGE)),
+        (f"domain={DOMAIN}&at={TAGS[0]}", Question(at=TAGS[0])),
+    ):
+        columns, *rows, end = map(json.loads, room.get(f"{PREFIX}/links?{parameters}").body.splitlines())
+        links = [FoundLink(**dict(zip(columns, row, strict=True))) for row in rows]
+        assert links == list(client.links(question)) and end == {"end": True, "rows": len(rows)}
+
+
+def test_records_are_those_of_the_client(room: Served, client: WebarchiveClient) -> None:
+    columns, *rows, _ = map(json.loads, room.get(f"{PREFIX}/records?xml=1").body.splitlines())
+    records = [dict(zip(columns, row, strict=True)) for row in rows]
+    expected = list(client.records())
+    assert [read_record(record["xml"].encode()) for record in records] == expected and len(expected) == 2
+    assert "xml" not in json.loads(room.get(f"{PREFIX}/records").body.splitlines()[0])
+    record = json.loads(room.get(f"{PREFIX}/records/{expected[0].id}").body)
+    assert record["id"] == expected[0].id and record["domains"] == DOMAIN
+    as_xml = room.get(f"{PREFIX}/records/{expected[0].id}", {"Accept": "application/xml"})
+    assert read_record(as_xml.body).id == expected[0].id
+    publication = json.loads(room.get(f"{PREFIX}/publications/p").body)
+    assert publication["records"] == 2 and publication["years"] == {"2021": 2}
+
+
+def test_a_data_node_is_that_of_the_client(tmp_path: Path) -> None:
+    archive = archives.make_archive(tmp_path)
+    tag = published(archive, DOMAIN, {f"http://{DOMAIN}/a.html": Page(b"<p>a")}, FIRST)
+    store = archives.store_of(archive, DOMAIN)
+    head = store.head()
+    assert head is not None
+    document = store.find(head.tree, "a.html/data.xml")
+    assert document is not None
+    node = b'<words xmlns="urn:example:1" n="3">\xc3\xbc</words>'
+    whole = store.read(document.oid).replace(b"<arc:data/>", b"<arc:data>" + node + b"</arc:data>")
+    tree = store.edit(head.tree, {"a.html/data.xml": store.write_blob(whole)})
+    archives.commit(store, tree, str(tag), tag, new_tag=False)
+    recover(archive)
+    with served(archive) as room:
+        answer = room.get(f"{PREFIX}/nodes/{tag}/a.html?name={quote('{urn:example:1}words', safe='')}")
+        element = ElementTree.fromstring(answer.body)
+        assert (element.tag, element.text, element.get("n")) == ("{urn:example:1}words", "\u00fc", "3")
+        assert room.get(f"{PREFIX}/nodes/{tag}/a.html?name=words").status == 404
 
 
 def test_a_bad_condition_says_where(room: Served) -> None:

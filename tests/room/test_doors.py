@@ -151,6 +151,11 @@ def api_about(url: str) -> Iterator[str]:
         for name in (arc_paths.data_name(url), "data.xml", "headers.http"):
             yield f"{PREFIX}/files/{tag}/{document}?name={name}"
         yield f"{PREFIX}/snapshots/{tag}/documents?after=/{domain}/{document}"
+        yield f"{PREFIX}/nodes/{tag}/{document}?name=words"
+        yield f"{PREFIX}/links?path=/{domain}/{document}&at={tag}"
+        yield f"{PREFIX}/search?words={quote(f'url:{url}', safe='')}&at={tag}"
+    yield f"{PREFIX}/links?target={quote(url, safe='')}&ever=1"
+    yield f"{PREFIX}/search?words={quote(f'url:{url}', safe='')}"
     yield f"{PREFIX}/query?where={quote(f'url = {url!r}', safe='')}"
 
 
@@ -163,6 +168,20 @@ def api_general() -> Iterator[str]:
         for tag in (CommitTag(when, domain) for when in (FIRST, SECOND, THIRD)):
             yield f"{PREFIX}/snapshots/{tag}/documents"
             yield f"{PREFIX}/snapshots/{tag}/changed"
+            yield f"{PREFIX}/snapshots/{tag}.tar"
+            yield from (f"{PREFIX}/links?{narrowing}&at={tag}" for narrowing in ("external=1", "broken=1"))
+            yield f"{PREFIX}/search?words=home&at={tag}"
+        yield f"{PREFIX}/links?domain={domain}&ever=1"
+    for record in RECORDS:
+        yield f"{PREFIX}/records/{record}"
+        yield f"{PREFIX}/search?words=home&record={record}"
+    for name in ("p", "q", "r"):
+        yield from (f"{PREFIX}/records?publication={name}{more}" for more in ("", "&xml=1"))
+        yield f"{PREFIX}/publications/{name}"
+    yield f"{PREFIX}/records?xml=1"
+    for word in SECRETS.values():
+        yield from (f"{PREFIX}/search?words={word}{more}" for more in ("", "&present=1", "&past=1"))
+        yield from (f"{PREFIX}/search?words={word[:4]}*", f"{PREFIX}/links?word={word}")
 
 
 def general() -> Iterator[str]:
@@ -285,10 +304,12 @@ def test_an_unreleased_snapshot_is_as_one_that_never_was(room: Served) -> None:
         (CommitTag(THIRD, DOMAIN), never),
         (CommitTag(THIRD, OTHER), CommitTag(THIRD, "none.example.org")),
     ):
-        for rest in ("documents", "changed"):
-            answers = [room.get(f"{PREFIX}/snapshots/{tag}/{rest}") for tag in (held, unknown)]
+        for rest in ("/documents", "/changed", ".tar"):
+            answers = [room.get(f"{PREFIX}/snapshots/{tag}{rest}") for tag in (held, unknown)]
             assert [answer.status for answer in answers] == [404, 404]
             assert answers[0].text.replace(str(held), "-") == answers[1].text.replace(str(unknown), "-")
+    records = [room.get(f"{PREFIX}/records/{name}") for name in (RECORDS[2], RECORDS[2].replace("-p", "-n"))]
+    assert records[0].text == records[1].text.replace("-n'", "-p'")
     domains = [room.get(f"{PREFIX}/domains/{domain}/snapshots") for domain in (OTHER, "none.example.org")]
     assert domains[0].text.replace(OTHER, "-") == domains[1].text.replace("none.example.org", "-")
 

@@ -19,6 +19,7 @@ from starlette.responses import Response
 
 from webarcfs.api.api_request import ApiRequest
 from webarcfs.api.api_source import FileBody
+from webarcfs.archive.catalogue.record import Record, write_record
 from webarcfs.archive.index.links import FoundLink
 from webarcfs.archive.model.errors import TooMany
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, CommitTag, MetaData
@@ -32,6 +33,10 @@ TAR_TYPE: Final = "application/x-tar"
 #: Columns of rows of documents, and of links.
 DOCUMENT_COLUMNS: Final = (*FIELDS, *CAPTURE_FIELDS)
 LINK_COLUMNS: Final = tuple(field.name for field in fields(FoundLink))
+#: Columns of rows of records; the last one, the record as XML, is there if it is asked for.
+RECORD_COLUMNS: Final = (
+    "id", "number", "publication", "state", "complete", "title", "domains", "commitTags", "xml",
+)  # fmt: skip
 #: Bytes of a piece of an answer, and of rows that are held in memory.
 _PIECE: Final = 1 << 16
 _HELD: Final = 1 << 20
@@ -57,6 +62,15 @@ def row_of(document: MetaData) -> list[str]:
 def row_of_link(link: FoundLink) -> list[str | int]:
     """Return the row of a link, by `LINK_COLUMNS`."""
     return list(asdict(link).values())
+
+
+def row_of_record(record: Record, *, has_xml: bool) -> list[object]:
+    """Return the row of a record, by `RECORD_COLUMNS`, with the whole record as XML or without."""
+    values = [
+        record.id, record.number, record.publication, str(record.state), record.completeness, record.title.text,
+        list(record.domains), [str(part.tag) for part in record.parts],
+    ]  # fmt: skip
+    return [*values, write_record(record).decode()] if has_xml else values
 
 
 def lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:

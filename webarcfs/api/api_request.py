@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from urllib.parse import parse_qsl, unquote_to_bytes
 
@@ -27,7 +28,7 @@ from webarcfs.archive.model.errors import (
     NotShown,
     UsageError,
 )
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.metadata import CommitTag, parse_moment
 
 #: Parameters of a query that are read.
 _MOST = 100
@@ -56,6 +57,14 @@ def tag_of(text: str) -> CommitTag:
     """Return a commitTag. Raises UsageError for what is none."""
     try:
         return CommitTag.parse(text)
+    except Damaged as error:
+        raise UsageError(str(error)) from None
+
+
+def moment_of(text: str) -> CommitTag | datetime:
+    """Return a snapshot, or a time. Raises UsageError for what is none."""
+    try:
+        return parse_moment(text)
     except Damaged as error:
         raise UsageError(str(error)) from None
 
@@ -100,9 +109,12 @@ class ApiRequest:
             raise NotShown(f"there is no document {path} in {self.tag}")
         return path
 
-    def segment(self, name: str) -> str:
-        """Return a part of the path. Raises NameRefused."""
-        return decoded(self.segments[name])
+    def text_segment(self, name: str, what: str) -> str:
+        """Return a part of the path, the name of something. Raises NameRefused, NotShown for what is no UTF-8."""
+        text = decoded(self.segments[name])
+        if not is_text(text):
+            raise NotShown(f"there is no {what} {text!r}")
+        return text
 
     def check(self) -> None:
         """Raise UsageError for a query that the route does not know."""
@@ -139,6 +151,13 @@ class ApiRequest:
         if len(values) > 1:
             raise UsageError(f"{name} is given {len(values)} times")
         return values[0]
+
+    def texts(self, name: str) -> list[str]:
+        """Return the values of a parameter that may be given several times. Raises UsageError for what is no text."""
+        values = self.parameters.get(name, [])
+        if not all(map(is_text, values)):
+            raise UsageError(f"{name} has a NUL, or is no UTF-8")
+        return values
 
     def number(self, name: str) -> int | None:
         """Return a parameter that is a count; None without one. Raises UsageError for what is none."""

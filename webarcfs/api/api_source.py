@@ -22,12 +22,13 @@ from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.access.reader_stores import ReaderRecords
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive, layout_of
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index.links import FoundLink, Question
 from webarcfs.archive.index.query import DocumentOrigin, ask
-from webarcfs.archive.model.errors import DocumentWithheld, NotFound
-from webarcfs.archive.model.metadata import CommitTag, MetaData
+from webarcfs.archive.model.errors import DocumentWithheld, Forbidden, NotFound, SettingsError
+from webarcfs.archive.model.metadata import CommitTag, MetaData, format_time
 from webarcfs.archive.model.url_lists import REDIRECTS
 from webarcfs.archive.system import clocks
 from webarcfs.client.client import WebarchiveClient
@@ -106,6 +107,9 @@ class ApiSource(Protocol):
 
     def record(self, record_id: str) -> Record:
         """Return a record."""
+
+    def publication(self, name: str) -> dict[str, object]:
+        """Return what a publication is, as JSON has it."""
 
     def shows(self, tag: CommitTag) -> bool:
         """Return whether whoever asks may see a snapshot now."""
@@ -202,8 +206,19 @@ class ClientSource:
         return self._client.records(publication)
 
     def record(self, record_id: str) -> Record:
-        """Return a record as the reader may see it."""
-        return ReaderRecords(self._archive, reader=self._reader.name).read(record_id)
+        """Return a record as the reader may see it. Raises Forbidden under an embargo."""
+        records = ReaderRecords(self._archive, reader=self._reader.name)
+        head = records.head(record_id)
+        if head is not None and head.closed_until is not None:
+            raise Forbidden(f"the crawl is under embargo until {format_time(head.closed_until)}")
+        return records.read(record_id)
+
+    def publication(self, name: str) -> dict[str, object]:
+        """Return what a publication is, with the number of its records in each year."""
+        years = ReaderRecords(self._archive, reader=self._reader.name).years_of(name)
+        if not years:
+            raise NotFound(f"there is no publication {name!r}")
+        return {"name": name, "description": self._description(name), "records": sum(years.values()), "years": years}
 
     # -- documents ---------------------------------------------------------------------------------------------------
 
@@ -247,6 +262,14 @@ class ClientSource:
         return feed, self._catalogue.state()
 
     # ----------------------------------------------------------------------------------------------------------------
+
+    def _description(self, name: str) -> str:
+        """Return what the settings say of a publication; nothing where they have faults."""
+        try:
+            settings, _ = settings_files.load(self._archive.settings)
+        except SettingsError:
+            return ""
+        return next((known.description for known in settings.publications if known.name == name), "")
 
     def _gate(self) -> Gate:
         return Gate(self._archive, self._reader)

@@ -1,4 +1,4 @@
-"""The one table of the API's routes, for all servers, and the handlers that read.
+"""The one table of the API's routes, for all servers, and how a server binds them.
 
 Paths are below `/api/v1`. A variable part is one segment, but `{path}`, the last one, may be
 several. A row is for some methods; a server adds rows of its own for what it alone can do.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from typing import Final
 
 from starlette.requests import Request
@@ -16,20 +15,10 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
-from webarcfs import __version__
-from webarcfs.api.answers import (
-    DOCUMENT_COLUMNS,
-    collected_rows,
-    file_answer,
-    json_answer,
-    listing_answer,
-    row_of,
-    streamed_rows,
-)
-from webarcfs.api.api_request import ApiRequest, is_text, missing
+from webarcfs.api import reading
+from webarcfs.api.api_request import ApiRequest
 from webarcfs.api.api_source import ApiSource
 from webarcfs.api.problems import problem_of
-from webarcfs.archive.index.query import DocumentOrigin
 from webarcfs.archive.model.errors import NotShown
 from webarcfs.web.answering import Answering
 from webarcfs.web.routing import PathRoute
@@ -107,88 +96,24 @@ def _absent(_: Request) -> Response:
     raise NotShown("there is no such path in this API")
 
 
-# == what there is ====================================================================================================
-
-
-def _about(asked: ApiRequest) -> Response:
-    source = asked.source
-    value = {
-        "version": __version__, "format": source.layout(), "can": source.abilities(), "person": source.person,
-    }  # fmt: skip
-    return json_answer(asked, value)
-
-
-def _domains(asked: ApiRequest) -> Response:
-    return json_answer(asked, asked.source.domains())
-
-
-def _snapshots(asked: ApiRequest) -> Response:
-    domain = asked.segment("domain")
-    if not is_text(domain):
-        raise NotShown(f"there is no domain {domain!r}")
-    with missing(f"there is no domain {domain!r}"):
-        return json_answer(asked, [str(tag) for tag in asked.source.snapshots(domain)])
-
-
-# == rows =============================================================================================================
-
-
-def _no_snapshot(asked: ApiRequest) -> str:
-    return f"there is no snapshot {asked.tag}"
-
-
-def _documents(asked: ApiRequest) -> Response:
-    after = asked.value("after")
-    with missing(f"there is no document {after} in {asked.tag}" if after else _no_snapshot(asked)):
-        return streamed_rows(asked, DOCUMENT_COLUMNS, map(row_of, asked.source.documents(asked.tag, after)))
-
-
-def _changed(asked: ApiRequest) -> Response:
-    with missing(_no_snapshot(asked)):
-        return streamed_rows(asked, DOCUMENT_COLUMNS, map(row_of, asked.source.changed(asked.tag)))
-
-
-def _query(asked: ApiRequest) -> Response:
-    origin = DocumentOrigin(asked.text("domain"), asked.text("publication"))
-    rows = asked.source.query(asked.value("where"), asked.value("order_by"), asked.number("limit"), origin)
-    with missing("the archive has no index of its documents yet"), closing(rows):
-        return collected_rows(asked, DOCUMENT_COLUMNS, map(row_of, rows))
-
-
-# == documents ========================================================================================================
-
-
-def _no_document(asked: ApiRequest) -> str:
-    return f"there is no document {asked.path} in {asked.tag}"
-
-
-def _arc(asked: ApiRequest) -> Response:
-    with missing(_no_document(asked)):
-        listing = asked.source.arc(asked.tag, asked.path)
-    value = {
-        "metadata": listing.document.as_fields(),
-        "entries": [entry.as_fields() for entry in listing.entries],
-    }
-    return listing_answer(asked, f'"{listing.tree}"', value)
-
-
-def _file(asked: ApiRequest) -> Response:
-    name = asked.file_name()
-    with missing(f"there is no file {name!r} of {asked.path} in {asked.tag}"):
-        return file_answer(asked, asked.source.file(asked.tag, asked.path, name), name)
-
-
 # == table ============================================================================================================
 
 
 #: All routes of every server.
 ROUTES: Final[tuple[ApiRoute, ...]] = (
-    ApiRoute("/", _about),
-    ApiRoute("/domains", _domains),
-    ApiRoute("/domains/{domain}/snapshots", _snapshots),
-    ApiRoute("/snapshots/{tag}/documents", _documents, "after", is_costly=True),
-    ApiRoute("/snapshots/{tag}/changed", _changed, is_costly=True),
-    ApiRoute("/query", _query, "where", "order_by", "limit", "domain", "publication", is_costly=True),
-    ApiRoute("/arcs/{tag}/{path}", _arc),
-    ApiRoute("/files/{tag}/{path}", _file, "name"),
+    ApiRoute("/", reading.describe_server),
+    ApiRoute("/domains", reading.list_domains),
+    ApiRoute("/domains/{domain}/snapshots", reading.list_snapshots),
+    ApiRoute("/snapshots/{tag}/documents", reading.list_documents, "after", is_costly=True),
+    ApiRoute("/snapshots/{tag}/changed", reading.list_changed, is_costly=True),
+    ApiRoute("/snapshots/{tag}.tar", reading.send_tar, "after", is_costly=True),
+    ApiRoute("/query", reading.ask_query, "where", "order_by", "limit", "domain", "publication", is_costly=True),
+    ApiRoute("/search", reading.search, *reading.SEARCH_PARAMETERS, is_costly=True),
+    ApiRoute("/links", reading.list_links, *reading.LINK_PARAMETERS, is_costly=True),
+    ApiRoute("/records", reading.list_records, "publication", "xml", is_costly=True),
+    ApiRoute("/records/{id}", reading.send_record),
+    ApiRoute("/publications/{name}", reading.describe_publication),
+    ApiRoute("/arcs/{tag}/{path}", reading.list_arc),
+    ApiRoute("/files/{tag}/{path}", reading.send_file, "name"),
+    ApiRoute("/nodes/{tag}/{path}", reading.send_node, "name"),
 )
