@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import Damaged, UsageError
-from webarcfs.client.event_stream import events_of
+from webarcfs.client.event_stream import ServerEvent, events_of
 from webarcfs.client.remote_answers import arcs_of, printable
 from webarcfs.client.server_address import ServerAddress, queried, quoted
 
@@ -89,7 +89,13 @@ def test_events_are_read_however_they_come(seconds: list[int], sizes: list[int])
         size = sizes[len(pieces) % len(sizes)]
         pieces.append(stream[:size])
         stream = stream[size:]
-    assert [tag for some in events_of(pieces, "server") for tag in some] == tags
+    assert [event for some in events_of(pieces, "server") for event in some] == [ServerEvent(tag, tag) for tag in tags]
+
+
+def test_an_event_without_an_id_leaves_the_place() -> None:
+    first, later = "2021-03-01T12:00:00@example.org", "2021-02-01T12:00:00@example.org"
+    stream = f"id: {first}\ndata: {first}\n\ndata: {later}\n\n".encode()
+    assert list(events_of([stream], "server")) == [[ServerEvent(first, first), ServerEvent(later, first)]]
 
 
 def test_an_event_that_is_no_tag_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from webarcfs.archive.catalogue.record import Record
     from webarcfs.archive.config.directory import Archive
     from webarcfs.archive.index.links import FoundLink, Question
-    from webarcfs.search.searching import SearchAnswer
+    from webarcfs.search.hits import SearchAnswer
 
 __all__ = ["CommitTag", "MetaData", "Observer", "WebarchiveClient"]
 
@@ -118,7 +118,7 @@ class WebarchiveClient:
     def search(self, words: str, **narrowing: Any) -> SearchAnswer:
         """Return URLs with words, in the language of `webarc search --help`: 20 hits, and the number of all.
 
-        `narrowing` are the fields of `webarcfs.search.searching.SearchQuestion`: `at` (a CommitTag or a time),
+        `narrowing` are the fields of `webarcfs.search.hits.SearchQuestion`: `at` (a CommitTag or a time),
         `present`, `during`, `domain`, `type`, `language`, `publication`, `record`, `sort`, `limit`, `offset`, …. Raises
         BadCondition, NotFound without an index, UsageError without the libraries of webarcfs[search].
         """

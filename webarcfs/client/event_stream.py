@@ -1,7 +1,8 @@
 """News of a server: its commitTags by server-sent events, which a thread reads and resumes where they were cut.
 
-The server sends each tag as the id of an event, so the last one says where to resume (`Last-Event-ID`). What was
-received is remembered, to some number of tags; an observer that is farther behind is brought up by one request.
+The server sends each tag as the id of an event, so the last one says where to resume (`Last-Event-ID`). A snapshot that
+is released later than newer ones has an event without an id, since the place stays where it is. What was received is
+remembered, to some number of tags; an observer that is farther behind is brought up by one request.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import islice
 
@@ -41,6 +43,7 @@ class RemoteFeed:
         self._known: set[str] = set()
         self._thread: threading.Thread | None = None
         self._stream: Answer | None = None
+        self._last_id = ""
 
     def end(self) -> FeedPosition:
         """Return the place behind the newest tag."""
@@ -92,6 +95,7 @@ class RemoteFeed:
         with self._change:
             if not self._tags:
                 self._remember(tag)
+                self._last_id = tag
         return FeedPosition(tag)
 
     def _remember(self, tag: str) -> None:
@@ -118,12 +122,13 @@ class RemoteFeed:
         tries = 0
         while self._is_current():
             try:
-                for tags in self._received():
+                for events in self._received():
                     tries = 0
                     with self._change:
-                        new = [tag for tag in tags if tag not in self._known]
+                        new = [event.tag for event in events if event.tag not in self._known]
                         for tag in new:
                             self._remember(tag)
+                        self._last_id = (events[-1].id if events else "") or self._last_id
                     if new:
                         notify()
             except (WebarcError, OSError) as error:
@@ -138,17 +143,17 @@ class RemoteFeed:
         with self._change:
             return self._thread is threading.current_thread()
 
-    def _received(self) -> Iterator[list[str]]:
-        """Yield tags as the server sends them, until the stream ends. Raises Busy, NotFound, Damaged."""
+    def _received(self) -> Iterator[list[ServerEvent]]:
+        """Yield events as the server sends them, until the stream ends. Raises Busy, NotFound, Damaged."""
         with self._change:
-            last = self._tags[-1] if self._tags else ""
+            last = self._last_id
         origin = self._connections.origin
         headers = {"Accept": EVENT_STREAM_TYPE} | ({"Last-Event-ID": last} if last else {})
         answer = self._connections.get("/changes", headers, seconds=_SILENT)
         if answer.status == HTTPStatus.NOT_FOUND:
             # The newest tag that was received may have been withdrawn from readers: what is known is left out.
             answer.drain()
-            yield list(self._behind(self._newest_known()))
+            yield [ServerEvent(tag, tag) for tag in self._behind(self._newest_known())]
             return
         checked(answer, origin)
         if answer.media_type != EVENT_STREAM_TYPE:
@@ -161,7 +166,7 @@ class RemoteFeed:
             self._stream = answer
         try:
             if not last:
-                yield list(self._behind(""))  # published before the stream began
+                yield [ServerEvent(tag, tag) for tag in self._behind("")]  # published before the stream began
             yield from events_of(answer.pieces(), origin)
         finally:
             with self._change:
@@ -181,23 +186,33 @@ class RemoteFeed:
         raise NotFound(f"{self._connections.origin} knows none of the commitTags that it sent")
 
 
-def events_of(pieces: Iterable[bytes], origin: str) -> Iterator[list[str]]:
-    """Yield the data of the events of a stream, those of a piece together. Raises Damaged for a line without end."""
-    rest, data = b"", ""
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """A commitTag, and the place in the feed behind which a stream resumes: that of the newest event with an id."""
+
+    tag: str
+    id: str
+
+
+def events_of(pieces: Iterable[bytes], origin: str) -> Iterator[list[ServerEvent]]:
+    """Yield the events of a stream, those of a piece together. Raises Damaged for what is none."""
+    rest, data, place = b"", "", ""
     for piece in pieces:
         *lines, rest = (rest + piece).replace(b"\r\n", b"\n").split(b"\n")
         if len(rest) > _LONGEST_LINE:
             raise Damaged(f"{origin} sent a line of more than {_LONGEST_LINE:,} bytes")
-        events: list[str] = []
+        events: list[ServerEvent] = []
         for line in lines:
             if not line:
                 if data:
-                    events.append(data)
+                    events.append(ServerEvent(_checked_tag(data, origin), place))
                 data = ""
             elif line.startswith(b"data:"):
                 data = line[5:].strip().decode("utf-8", "replace")
+            elif line.startswith(b"id:"):
+                place = _checked_tag(line[3:].strip().decode("utf-8", "replace"), origin)
         if events:
-            yield [_checked_tag(event, origin) for event in events]
+            yield events
 
 
 def _checked_tag(text: str, origin: str) -> str:

@@ -16,26 +16,28 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
+from datetime import datetime
 from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from webarcfs.archive.index.links import FoundLink, Question
 from webarcfs.archive.index.query import DocumentOrigin
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file
 from webarcfs.archive.model.errors import Busy, Damaged, Exists, NotFound, NotPermitted
 from webarcfs.archive.model.metadata import CommitTag, MetaData
 from webarcfs.archive.system.files import blob_hash
 from webarcfs.client.event_stream import RemoteFeed
-from webarcfs.client.http_connections import Answer, Connections
+from webarcfs.client.http_connections import SILENT_SECONDS, Answer, Connections
 from webarcfs.client.observers import NewsFeed
 from webarcfs.client.remote_answers import arcs_of, checked, files_of, rows_of, value_of
 from webarcfs.client.server_address import ServerAddress, queried, quoted
 from webarcfs.client.source import LARGE, PIECE, ArcEntry, ArcListing, Keep, ReadDocument, shown_in
+from webarcfs.search.hits import Hit, SearchAnswer, SearchQuestion, Snippet
 
 if TYPE_CHECKING:
     from webarcfs.archive.catalogue.record import Record
-    from webarcfs.archive.index.links import FoundLink, Question
-    from webarcfs.search.searching import SearchAnswer
 
 #: Lists of names that are remembered, of so many names at most, and for how many seconds without a question.
 _LISTINGS = 1_000
@@ -45,6 +47,10 @@ _UNASKED = 60.0
 _LONGEST_IN_URL = 1_500
 _TRIES = 3
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+#: The fields of a hit that are plain values.
+_HIT_FIELDS: dict[str, type[int] | type[str]] = {
+    field.name: int if field.type == "int" else str for field in fields(Hit) if field.name != "snippet"
+}
 _BLOB_TAG = re.compile(r'"([0-9a-f]{40})"', re.ASCII)
 
 
@@ -316,15 +322,35 @@ class RemoteSource:
 
     def records(self, publication: str | None) -> Iterator[Record]:
         """Return the records that the server shows."""
-        raise NotImplementedError
+        answer = checked(self._connections.get("/records" + queried(publication=publication, xml=1)), self._origin)
+        return (self._record(row) for row in rows_of(answer, self._origin))
+
+    def _record(self, row: dict[str, Any]) -> Record:
+        from webarcfs.archive.catalogue.record import read_record  # noqa: PLC0415 # its library takes a while
+
+        document = row.get("xml")
+        if not isinstance(document, str):
+            raise Damaged(f"{self._origin} sent a record without its document")
+        return read_record(document.encode("utf-8", "replace"))
 
     def search(self, words: str, narrowing: dict[str, Any]) -> SearchAnswer:
         """Ask the server's full-text index."""
-        raise NotImplementedError
+        asked = {name: _asked(value) for name, value in narrowing.items()}
+        if unknown := asked.keys() - SearchQuestion.__dataclass_fields__.keys():
+            raise TypeError(f"a search has no {', '.join(sorted(unknown))}")
+        answer = self._connections.get("/search" + queried(words=words, **asked))
+        return _hits(value_of(checked(answer, self._origin), self._origin), self._origin)
 
     def links(self, question: Question, seconds: float) -> Iterator[FoundLink]:
-        """Ask the server's links."""
-        raise NotImplementedError
+        """Ask the server's links; it has its own bound for an answer's time, `seconds` are those until it begins."""
+        query = queried(
+            path=question.path, target=question.targets, word=question.word, at=question.at, ever=_asked(question.ever),
+            kind=None if question.kind is None else question.kind.name.lower(), external=_asked(question.external),
+            broken=_asked(question.broken), role=question.role, limit=question.limit, domain=question.origin.domain,
+            publication=question.origin.publication,
+        )  # fmt: skip
+        answer = self._connections.get("/links" + query, seconds=max(seconds, SILENT_SECONDS))
+        return (_link(row, self._origin) for row in rows_of(checked(answer, self._origin), self._origin))
 
     # -- news --------------------------------------------------------------------------------------------------------
 
@@ -366,6 +392,47 @@ def _listing(value: Any, tag: str, origin: str) -> ArcListing:
         return ArcListing(_document(value["metadata"], origin), tag.removeprefix("W/").strip('"'), entries)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise Damaged(f"{origin} sent a list of names that is none: {error!r}") from None
+
+
+def _asked(value: object) -> object:
+    """Return a value of a search as a query has it."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return int(value) if isinstance(value, bool) and value else value
+
+
+def _hits(value: Any, origin: str) -> SearchAnswer:
+    """Return the hits of an answer. Raises Damaged for what is none."""
+    try:
+        hits = tuple(_hit(hit) for hit in value["hits"])
+        total, in_present = int(value["total"]), value["inPresent"]
+        return SearchAnswer(
+            total, hits, str(value["suggestion"]), int(value["missing"]), bool(value["exact"]),
+            None if in_present is None else int(in_present),
+        )  # fmt: skip
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise Damaged(f"{origin} sent hits that are none: {error!r}") from None
+
+
+def _hit(values: dict[str, Any]) -> Hit:
+    """Return a hit; what a newer server says beside is left out."""
+    known: dict[str, Any] = {}
+    for name, kind in _HIT_FIELDS.items():
+        known[name] = kind(values[name])
+    CommitTag.parse(known["commitTag"])
+    marks = tuple((int(begin), int(end)) for begin, end in values["marks"])
+    return Hit(**known, snippet=Snippet(str(values["snippet"]), marks))
+
+
+def _link(row: dict[str, Any], origin: str) -> FoundLink:
+    """Return the link of a row. Raises Damaged for what is none."""
+    try:
+        known = {field.name: row[field.name] for field in fields(FoundLink) if field.name in row}
+        if not all(isinstance(value, int if name == "times" else str) for name, value in known.items()):
+            raise TypeError("a value of another kind")
+        return FoundLink(**known)
+    except TypeError as error:
+        raise Damaged(f"{origin} sent a link that is none: {error}") from None
 
 
 def _texts(value: Any, origin: str) -> list[str]:

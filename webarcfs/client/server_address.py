@@ -99,11 +99,12 @@ def quoted(*names: str) -> str:
 
 
 def queried(**values: object) -> str:
-    """Return a query of the values that say something; empty if none does."""
+    """Return a query of the values that say something, each of several; empty if none does."""
     pairs = (
         f"{name}={quote(str(value).encode('utf-8', 'surrogateescape'), safe='')}"
-        for name, value in values.items()
-        if value is not None and value != ""
+        for name, given in values.items()
+        for value in (given if isinstance(given, tuple) else (given,))
+        if value is not None and value != "" and value is not False
     )
     query = "&".join(pairs)
     return f"?{query}" if query else ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # these need libraries that a remote archive's client need no
     from webarcfs.archive.catalogue.record import Record
     from webarcfs.archive.config.directory import Archive
     from webarcfs.archive.index.links import FoundLink, Question
-    from webarcfs.search.searching import SearchAnswer
+    from webarcfs.search.hits import SearchAnswer
 
 #: Bodies up to this size are read into memory; larger ones go through an unnamed file.
 LARGE = 4 << 20
