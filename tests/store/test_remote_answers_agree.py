@@ -8,46 +8,26 @@ from typing import Any
 
 import pytest
 
-from agent.indexing.fulltext import bring_in_step
-from agent.indexing.recovery import recover
-from tests.support.histories import DOMAIN, History, Step
-from tests.support.recorded import published
+from tests.support.histories import DOMAIN
 from tests.support.rooms import served
-from webarcfs.archive.catalogue.record import RecordState
-from webarcfs.archive.config import directory
+from tests.support.two_publications import TAGS, two_publications
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.links import AskedKind, Question
 from webarcfs.archive.index.query import DocumentOrigin
 from webarcfs.archive.model.errors import WebarcError
-from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.client import WebarchiveClient
 from webarcfs.search.hits import HitOrder
 
 pytestmark = pytest.mark.store
 
 _URL = f"http://{DOMAIN}/"
-#: The tags of the snapshots.
-TAGS = [CommitTag(History([Step("p", {})] * 4).time(number), DOMAIN) for number in range(3)]
 
 Asked = Callable[[WebarchiveClient], Any]
 
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
-    """Two released snapshots, of two publications, and one that waits."""
-    archive = directory.create(tmp_path_factory.mktemp("agree") / "archive")
-    archive.settings.write_text("[index]\nlinks = true\n")
-    page = '<title>Minutes é</title><a href="/b.html">first report</a><a href="http://other.example/">out</a>'
-    mail = '<a href="mailto:a@example.org">mail</a><a href="/gone.html">gone</a>'
-    steps = (
-        Step("p", {"a.html": page, "b.html": f"minutes of b {mail}", "a.html/c.html": "minutes below"}),
-        Step("q", {"q.html": "minutes of q", "%FC?x=1&y=%20": "minutes of a folder"}),
-        Step("p", {"a.html": "zebra", "zebra.html": "minutes of a zebra"}, RecordState.COUNTED, held=True),
-    )
-    assert published(archive, History(steps)) == TAGS
-    recover(archive)
-    bring_in_step(archive)
-    return archive
+    return two_publications(tmp_path_factory.mktemp("agree"))
 
 
 @pytest.fixture(scope="module")
