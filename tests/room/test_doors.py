@@ -178,7 +178,7 @@ def api_general() -> Iterator[str]:
     for name in ("p", "q", "r"):
         yield from (f"{PREFIX}/records?publication={name}{more}" for more in ("", "&xml=1"))
         yield f"{PREFIX}/publications/{name}"
-    yield f"{PREFIX}/records?xml=1"
+    yield from (f"{PREFIX}/records?xml=1", f"{PREFIX}/changes")
     for word in SECRETS.values():
         yield from (f"{PREFIX}/search?words={word}{more}" for more in ("", "&present=1", "&past=1"))
         yield from (f"{PREFIX}/search?words={word[:4]}*", f"{PREFIX}/links?word={word}")

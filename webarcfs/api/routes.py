@@ -16,7 +16,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from webarcfs.api import reading
-from webarcfs.api.api_request import ApiRequest
+from webarcfs.api.api_request import ApiRequest, NewsRoom
 from webarcfs.api.api_source import ApiSource
 from webarcfs.api.problems import problem_of
 from webarcfs.archive.model.errors import NotShown
@@ -72,12 +72,12 @@ def raw_path_of(scope: Scope) -> bytes:
 
 
 def bound(
-    routes: Iterable[ApiRoute], answering: Answering, source_of: Callable[[Request], ApiSource]
+    routes: Iterable[ApiRoute], answering: Answering, source_of: Callable[[Request], ApiSource], news: NewsRoom
 ) -> list[PathRoute]:
     """Return routes with what answers them, and a last one for what else is below the prefix."""
 
     def answer(route: ApiRoute, request: Request) -> Response:
-        asked = ApiRequest(request, source_of(request), request.path_params, names=route.parameters)
+        asked = ApiRequest(request, source_of(request), request.path_params, news, names=route.parameters)
         asked.check()
         return route.answer(asked)
 
@@ -113,6 +113,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute("/records", reading.list_records, "publication", "xml", is_costly=True),
     ApiRoute("/records/{id}", reading.send_record),
     ApiRoute("/publications/{name}", reading.describe_publication),
+    ApiRoute("/changes", lambda asked: asked.news.answer(asked), "since", is_costly=True),
     ApiRoute("/arcs/{tag}/{path}", reading.list_arc),
     ApiRoute("/files/{tag}/{path}", reading.send_file, "name"),
     ApiRoute("/nodes/{tag}/{path}", reading.send_node, "name"),

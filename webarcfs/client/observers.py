@@ -182,6 +182,8 @@ class FileFeed:
 
     def after(self, position: FeedPosition) -> tuple[list[CommitTag], FeedPosition]:
         """Return the tags behind a place, and the place behind them."""
+        if not self._path.exists():  # nothing was published yet
+            return [], position
         with self._path.open("rb") as feed:
             begin = max(0, position.offset - len(position.last.encode()) - 1)
             feed.seek(begin)
