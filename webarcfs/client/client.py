@@ -131,6 +131,10 @@ class WebarchiveClient:
         """
         return self._source.links(question, seconds)
 
+    def document(self, commit_tag: CommitTag | str, path: str) -> MetaData:
+        """Return the document at `path` (`/<domain>/…`) in a snapshot, as `at` has it. Raises NotFound."""
+        return self._source.document(_tag(commit_tag), path)
+
     def listing(self, meta: MetaData) -> ArcListing:
         """Return what a document's ARC has in its snapshot, as git has it: names, sizes, ids. Raises NotFound."""
         return self._source.listing(meta)

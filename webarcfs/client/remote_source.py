@@ -135,6 +135,14 @@ class RemoteSource:
                     raise
         raise AssertionError("the last try returns or raises")
 
+    def document(self, tag: CommitTag, path: str) -> MetaData:
+        """Return the document at a path in a snapshot."""
+        target = f"/arcs{quoted(str(tag), path.removeprefix(f'/{tag.domain}/'))}"
+        answer = checked(self._connections.get(target), self._origin)
+        listing = _listing(value_of(answer, self._origin), answer.header("ETag"), self._origin)
+        self._listings.keep(listing.document, answer.header("ETag"), listing)
+        return listing.document
+
     def listing(self, meta: MetaData) -> ArcListing:
         """Return the names in a document's ARC, by another request if they may have changed."""
         known = self._listings.get(meta)

@@ -118,6 +118,9 @@ class ArchiveSource(Protocol):
     def read_all(self, tag: CommitTag) -> Iterator[ReadDocument]:
         """Return the documents of a snapshot with their files. Raises NotFound."""
 
+    def document(self, tag: CommitTag, path: str) -> MetaData:
+        """Return the document at `path` (`/<domain>/…`) in a snapshot. Raises NotFound."""
+
     def listing(self, meta: MetaData) -> ArcListing:
         """Return what git has of a document's ARC in its snapshot. Raises NotFound."""
 
