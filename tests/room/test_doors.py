@@ -161,7 +161,9 @@ def api_about(url: str) -> Iterator[str]:
 
 def api_general() -> Iterator[str]:
     """Every other route of the API."""
-    yield from (f"{PREFIX}{path}" for path in ("/", "/domains", "/query", "/query?order_by=title&limit=9"))
+    yield from (
+        f"{PREFIX}{path}" for path in ("/", "/openapi.yaml", "/domains", "/query", "/query?order_by=title&limit=9")
+    )
     for domain in (DOMAIN, OTHER, "closed.example.org"):
         yield f"{PREFIX}/domains/{domain}/snapshots"
         yield f"{PREFIX}/query?domain={domain}"

@@ -1,6 +1,6 @@
 """The one table of the API's routes, for all servers, and how a server binds them.
 
-Paths are below `/api/v1`. A variable part is one segment, but `{path}`, the last one, may be
+Paths are those of openapi.yaml, below `/api/v1`. A variable part is one segment, but `{path}`, the last one, may be
 several. A row is for some methods; a server adds rows of its own for what it alone can do.
 """
 
@@ -102,6 +102,7 @@ def _absent(_: Request) -> Response:
 #: All routes of every server.
 ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute("/", reading.describe_server),
+    ApiRoute("/openapi.yaml", reading.describe_api),
     ApiRoute("/domains", reading.list_domains),
     ApiRoute("/domains/{domain}/snapshots", reading.list_snapshots),
     ApiRoute("/snapshots/{tag}/documents", reading.list_documents, "after", is_costly=True),
