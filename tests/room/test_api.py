@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from http.client import IncompleteRead
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,15 @@ def test_what_cannot_be_asked_is_the_clients_fault(
     problem = problem_of(answer)
     assert (answer.status, problem["type"]) == (status, f"urn:webarcfs:error:{kind}")
     assert str(archive.root) not in answer.text and problem["detail"]
+
+
+@pytest.mark.parametrize("path", [f"/snapshots/{TAGS[0]}/documents", f"/snapshots/{TAGS[0]}.tar"])
+def test_an_answer_that_is_cut_does_not_look_whole(room: Served, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webarcfs.api.answers._PIECE", 1)
+    monkeypatch.setattr(limits, "STREAM_SECONDS", 1e-9)
+    with pytest.raises(IncompleteRead) as cut:
+        room.get(PREFIX + path)
+    assert cut.value.partial and b'"end"' not in cut.value.partial
 
 
 @pytest.mark.parametrize("tag", TAGS)

@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element
 
 from webarcfs.access import reader_stores
 from webarcfs.access.access_rules import AccessFile, Blocked, Standing
-from webarcfs.access.gate import Gate, Reader
+from webarcfs.access.gate import Gate, KnownGate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.access.reader_stores import ReaderRecords
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -139,6 +139,7 @@ class ClientSource:
         self._domains: set[str] = set()
         self._access = AccessFile(archive)
         self._looking = threading.Lock()
+        self._latest_gate: KnownGate | None = None
 
     def look(self) -> None:
         """Begin a request: what cannot be decided is closed. Raises SettingsError for access rules with faults."""
@@ -173,7 +174,7 @@ class ClientSource:
 
     def domains(self) -> list[str]:
         """Return the domains of which the reader sees a snapshot."""
-        return self._client.domains()
+        return self._gate().domains()
 
     def snapshots(self, domain: str) -> list[CommitTag]:
         """Return the snapshots of a domain, oldest first."""
@@ -283,7 +284,11 @@ class ClientSource:
         return next((known.description for known in settings.publications if known.name == name), "")
 
     def _gate(self) -> Gate:
-        return Gate(self._archive, self._reader)
+        """Return a gate for one thread. What it knows is kept for the next one, until the archive changes."""
+        gate = KnownGate(self._archive, self._reader)
+        gate.look()
+        self._latest_gate = gate
+        return gate
 
     def _store(self, domain: str) -> Repository:
         store = self._local.repository(domain)
