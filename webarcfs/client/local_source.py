@@ -90,7 +90,10 @@ class LocalSource:
     def document(self, tag: CommitTag, path: str) -> MetaData:
         """Return the document at `path` (`/<domain>/…`) in a snapshot, as `documents` has it. Raises NotFound."""
         found = self._repositories.document(tag, path)
-        return shown_in(metadata(found.store.read(found.entries[DATA_XML].oid)), tag, self._known(tag))
+        stored = metadata(found.store.read(found.entries[DATA_XML].oid))
+        # Of one document it is cheaper to look for one snapshot than to list them.
+        is_known = self._gate is None or stored.commit_tag == tag or found.store.ref(stored.commit_tag.ref) is not None
+        return shown_in(stored, tag, {stored.commit_tag} if is_known else set())
 
     def arc(self, meta: MetaData) -> FoundArc:
         """Return the folder of a document in its snapshot, as the repository has it. Raises NotFound."""
@@ -101,14 +104,13 @@ class LocalSource:
         return self._repositories.store(domain)
 
     def listing(self, meta: MetaData) -> ArcListing:
-        """Return what git has of a document's ARC in its snapshot. Raises NotFound, Damaged."""
+        """Return what git has of a document's ARC in its snapshot; the document is the one that was asked for."""
         found = self._repositories.arc(meta)
         entries = tuple(
             ArcEntry(entry.name, entry.is_tree, 0 if entry.is_tree else found.store.size(entry.oid), entry.oid)
             for entry in found.entries.values()
         )
-        described = metadata(found.store.read(found.entries[DATA_XML].oid))
-        return ArcListing(shown_in(described, meta.commit_tag, self._known(meta.commit_tag)), found.tree, entries)
+        return ArcListing(meta, found.tree, entries)
 
     def names(self, meta: MetaData) -> list[str]:
         """Return the names in a document's ARC: as the mount shows them, else as git has them."""
