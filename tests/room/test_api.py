@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import tarfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -18,12 +20,13 @@ from agent.indexing import fulltext
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.rooms import Answer, Page, Served, published, served
+from tests.support.sources import ROOT
 from webarcfs.api.answers import DOCUMENT_COLUMNS
 from webarcfs.api.routes import PREFIX
 from webarcfs.archive.catalogue.record import read_record
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.links import AskedKind, FoundLink, Question
-from webarcfs.archive.model.metadata import CET, CommitTag, MetaData
+from webarcfs.archive.model.metadata import CET, CommitTag, MetaData, format_time
 from webarcfs.client import WebarchiveClient
 from webarcfs.web import limits
 
@@ -341,6 +344,20 @@ def test_a_data_node_is_that_of_the_client(tmp_path: Path) -> None:
         element = ElementTree.fromstring(answer.body)
         assert (element.tag, element.text, element.get("n")) == ("{urn:example:1}words", "\u00fc", "3")
         assert room.get(f"{PREFIX}/nodes/{tag}/a.html?name=words").status == 404
+
+
+def test_the_commands_of_the_readme(room: Served, tmp_path: Path) -> None:
+    """Each works as it stands, but for the address and the time; the one that listens has no end."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    commands = re.findall(r"^ +(curl .*\$R/.*|curl .*\"\$R/.*)$", text, re.MULTILINE)
+    assert len(commands) == 7 and "event-stream" in commands[-1]
+    for command in commands[:-1]:
+        line = command.replace("2026-11-21T03:00:00", format_time(FIRST)).replace("curl", "curl -fsS", 1)
+        script = f"set -o pipefail; R={room.origin}{PREFIX}; {line}"
+        done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, check=False)
+        assert done.returncode == 0, (line, done.stderr)
+        assert done.stdout or "tar x" in line
+    assert (tmp_path / "a.html" / "data.html").read_bytes() == b"<p>a"
 
 
 def test_a_bad_condition_says_where(room: Served) -> None:
