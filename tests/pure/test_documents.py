@@ -12,6 +12,7 @@ import pytest
 
 from agent.cli import cli
 from tests.support.sources import MODULES
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.pure
 
@@ -205,6 +206,15 @@ def _modules_with(pattern: str) -> set[str]:
         if any(re.search(pattern, line) and '"""' not in line for line in lines):
             found.add(f"{module.rpartition('.')[2]}.py")
     return found
+
+
+def test_each_file_of_an_archive_is_in_the_architecture() -> None:
+    root = Path("/archive")
+    names = {value.name for value in vars(Archive(root)).values() if isinstance(value, Path) and value != root}
+    assert {"notify.db", ".notifications-open"} < names
+    text = _section("## The archive on disk", "## The tree")
+    text += _section("## Locks and threads", "## What an adapter owes")
+    assert {name for name in names if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text)} == set()
 
 
 def test_each_lock_is_in_the_architecture() -> None:
