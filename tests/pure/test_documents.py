@@ -139,6 +139,13 @@ def test_each_module_that_the_code_names_exists() -> None:
     assert wrong == set()
 
 
+@pytest.mark.parametrize("name", ["ARCHITECTURE", "CONTRIBUTING"])
+def test_each_private_name_that_a_document_has_is_in_the_code(name: str) -> None:
+    code = "\n".join(path.read_text("utf-8") for path in MODULES.values())
+    names = set(re.findall(r"`(_[A-Za-z_]+)`", document(name)))
+    assert names and {word for word in names if not re.search(rf"\b{word}\b", code)} == set()
+
+
 def test_every_module_is_in_the_architecture_and_every_one_there_exists() -> None:
     modules = {
         path.relative_to(ROOT).as_posix()
