@@ -22,7 +22,15 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, log_as_asked, mood_of, opened, settings_of, warn_of_root
+from agent.commands.common import (
+    archive_option,
+    log_as_asked,
+    mood_of,
+    opened,
+    say_how_often,
+    settings_of,
+    warn_of_root,
+)
 from agent.crawl import browser_check
 from agent.crawl.browser_check import BrowserCheck
 from agent.notifying import channels, notifier
@@ -272,7 +280,8 @@ def _progress(job: dict[str, Any]) -> str:
 
 
 def _publication(publication: dict[str, Any], undated: str) -> Iterator[str]:
-    coming = f"every {publication['interval']}, next {publication['next']}" if publication["next"] else undated
+    often, due = say_how_often(publication["interval"]), publication["next"]
+    coming = f"{often}, next {due}" if due else undated
     coming = "retired" if publication["retired"] else coming
     last = publication["last"]
     yield f"  {publication['name']}: {coming}" + (

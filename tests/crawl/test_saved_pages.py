@@ -232,5 +232,5 @@ def test_private_addresses_are_not_connected_to(proxy: PublicProxy, sink: Sink) 
     assert sink.connections == 0
 
 
-def test_settings_of_publications_are_as_before() -> None:
+def test_a_publication_that_a_person_named_is_no_saved_page() -> None:
     assert not publish_as("http://e.org/").is_saved

@@ -11,6 +11,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -29,7 +31,7 @@ from agent.service import agent_status
 from tests.support import crawls, sinks
 from tests.support.agents import agent, configure, reports
 from tests.support.archives import make_archive
-from tests.support.crawls import run_command
+from tests.support.crawls import run_command, running_command
 from tests.support.disks import small_disk
 from tests.support.sinks import HttpSink, MailSink, Posted
 from tests.support.site import Site
@@ -153,7 +155,8 @@ def test_each_event_arrives_by_each_way(archive: Archive, tmp_path: Path, mails:
 
 def test_the_agent_tells_of_its_crawls(archive: Archive, site: Site, hook: HttpSink) -> None:
     """An incomplete crawl, then one that is whole."""
-    more = sinks.settings(webhook=[hook.url], private_addresses=True)
+    # Of a busy machine it would also be told that nothing was captured for two intervals.
+    more = sinks.settings(webhook=[hook.url], private_addresses=True, events=["crawl-incomplete", "recovered"])
     site.gone("/a", 404)
     configure(
         archive, {"name": "p", "urls": [site.url("/"), site.url("/a")], "interval": "6 seconds"}, more=more, wait=0.0
@@ -209,6 +212,44 @@ def test_a_receiver_that_hangs_costs_a_crawl_nothing(archive: Archive, tmp_path:
     until(lambda: not _commands_of_group(pid), "it is killed with all that it started")
     with NotificationStore(archive) as store:
         assert store.counts()[DeliveryState.WAITING] == 1, "nobody has it yet"
+
+
+def test_a_receiver_that_hangs_delays_no_other_one(
+    archive: Archive, tmp_path: Path, mails: MailSink, hook: HttpSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S-tell-3. The first URL takes the connection and never answers, a program hangs; mail and the second URL go."""
+    monkeypatch.setattr(channels, "REQUEST_SECONDS", 100_000.0)
+    hangs = sinks.program(tmp_path / "hangs", "#!/bin/sh\nexec sleep 100000\n")
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as deaf, ThreadPoolExecutor(1) as other:
+        text = sinks.settings(
+            mail=["a@example.org"], sendmail=str(mails.sendmail), webhook=[_url_of(deaf), hook.url],
+            private_addresses=True, command=[str(hangs)],
+        )  # fmt: skip
+        archive.settings.write_text(text + _PUBLICATION)
+        watching = other.submit(notifier.watch, archive, stop)
+        try:
+            until(lambda: mails.mails and hook.requests, "the others have theirs")
+            assert not watching.done()
+        finally:
+            stop.set()
+        watching.result()
+    until(lambda: not any(thread.name.startswith("webhook ") for thread in threading.enumerate()), "it was reset")
+
+
+def _url_of(server: socket.socket) -> str:
+    return f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+def test_a_request_that_is_not_answered_ends_after_its_bound(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S-tell-3: after 30 seconds, and a program after 60."""
+    assert (channels.REQUEST_SECONDS, channels.PROGRAM_SECONDS) == (30, 60)
+    monkeypatch.setattr(channels, "REQUEST_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        archive.settings.write_text(sinks.settings(webhook=[_url_of(deaf)], private_addresses=True))
+        (way,) = channels_of(archive, settings_files.load(archive.settings)[0])
+        reply = way.send(_message(archive), threading.Event())
+    assert not reply.is_taken and not reply.is_final, reply
 
 
 def _commands_of_group(group: int) -> str:
@@ -485,10 +526,11 @@ def test_people_are_told_that_the_disk_is_full(tmp_path: Path) -> None:
 def test_two_at_once_tell_once(archive: Archive, tmp_path: Path) -> None:
     told = sinks.settings(command=[str(sinks.recorder(tmp_path / "tell", tmp_path / "told"))])
     archive.settings.write_text(told + _PUBLICATION)
-    processes = [crawls.start_command("watch", "--archive", archive.root) for _ in range(4)]
-    for process in processes:
-        _, errors = process.communicate()
-        assert process.returncode == 3, errors
+    with ExitStack() as stack:
+        watching = [stack.enter_context(running_command("watch", "--archive", archive.root)) for _ in range(4)]
+        for process in watching:
+            _, errors = process.communicate()
+            assert process.returncode == 3, errors
     watch(archive)
     assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"]
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.service.units import Part, UnitOf, unit_text
-from tests.support import crawls
+from tests.support import crawls, readercommand
 from tests.support.agents import configure
 from tests.support.crawls import run_command
 from tests.support.site import Site
@@ -187,8 +187,7 @@ def test_everything_works_without_a_home_folder(archive: Archive, tmp_path: Path
     run("service", "print", "agent", "--archive", archive.root)
     run("status", "--archive", "nobody", code=2)
     done = subprocess.run(
-        [crawls.COMMAND[0], "-c", "from webarcfs.commands.cli import main; main()", "serve", "--check", "--archive",
-         archive.root, "--listen", "0"],
+        [*readercommand.COMMAND, "serve", "--check", "--archive", archive.root, "--listen", "0"],
         capture_output=True, text=True, check=False, env=environment, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
