@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.crawls import COMMAND
+from tests.support.crawls import COMMAND, end
 from tests.support.mounts import SCRIPTS
 from tests.support.waiting import until
 from webarcfs.archive.config import named_archives
@@ -168,18 +169,27 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def _adding(name: str, root: Path) -> subprocess.Popen[bytes]:
-    """A process that adds a name as a person; root would name it for the machine."""
+@contextmanager
+def _adding(name: str, root: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that adds a name as a person; root would name it for the machine. It does not outlive the block."""
     script = "import os; os.geteuid = lambda: 1000; from agent.cli import main; main()"
-    words = ("archives", "add", name, root)
-    return subprocess.Popen([sys.executable, "-c", script, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    command = [sys.executable, "-c", script, "archives", "add", name, str(root)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        end(process)
 
 
 def test_many_who_add_names_at_once_lose_none(tmp_path: Path, own: Path) -> None:
     """Each name is in the list afterwards, and what a person wrote there as well."""
     archive = create(tmp_path / "a")
-    commands = [_adding(f"n{number}", archive.root) for number in range(4)]
-    assert [(command.communicate(timeout=240), command.returncode)[1] for command in commands] == [0] * 4
+    with ExitStack() as stack:
+        commands = [stack.enter_context(_adding(f"n{number}", archive.root)) for number in range(4)]
+        errors = [command.communicate(timeout=240)[1] for command in commands]
+    assert [command.returncode for command in commands] == [0] * 4, errors
     assert own.read_text().startswith("# mine\n")
     assert {named.name for named in named_archives.read_list(own)} == {"mine", "n0", "n1", "n2", "n3"}
 
@@ -187,11 +197,12 @@ def test_many_who_add_names_at_once_lose_none(tmp_path: Path, own: Path) -> None
 def test_of_two_who_give_one_name_at_once_the_second_learns_that_it_is_taken(tmp_path: Path, own: Path) -> None:
     roots = [create(tmp_path / name).root for name in "ab"]
     lock = own.with_name(".archives.toml.lock")
-    with locks.exclusive(lock):
-        commands = [_adding("town", root) for root in roots]
-        for command in commands:
-            until(partial(_has_open, command.pid, lock), "it waits for the lock of the list")
-    errors = [command.communicate(timeout=240)[1].decode() for command in commands]
+    with ExitStack() as stack:
+        with locks.exclusive(lock):
+            commands = [stack.enter_context(_adding("town", root)) for root in roots]
+            for command in commands:
+                until(partial(_has_open, command.pid, lock), "it waits for the lock of the list")
+        errors = [command.communicate(timeout=240)[1] for command in commands]
     assert sorted(command.returncode for command in commands) == [0, 1]
     (kept,) = (named.root for named in named_archives.read_list(own) if named.name == "town")
     assert kept == roots[[command.returncode for command in commands].index(0)]
