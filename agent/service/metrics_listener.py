@@ -16,13 +16,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
-from ipaddress import ip_address
 
 import h11
 
 from webarcfs.archive.system.clocks import Deadline, under
 from webarcfs.web.exposition import MetricForm, form_for
-from webarcfs.web.listeners import Address, TcpAddress, bind
+from webarcfs.web.listeners import Address, TcpAddress, bind, is_ip, is_loopback
 
 _log = logging.getLogger(__name__)
 
@@ -209,22 +208,8 @@ def _may_be_asked(host: str, address: Address) -> bool:
 
     Else the page of a site whose name leads to this machine could read the figures, in a browser here.
     """
-    if not isinstance(address, TcpAddress) or not _is_loopback(address.host):
+    if not isinstance(address, TcpAddress) or not is_loopback(address.host):
         return True
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
     name = name.removeprefix("[").removesuffix("]").lower()
-    if name in ("", "localhost", address.host):
-        return True
-    return _is_ip(name)
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or (_is_ip(host) and ip_address(host).is_loopback)
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+    return name in ("", "localhost", address.host) or is_ip(name)

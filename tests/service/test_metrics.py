@@ -25,7 +25,7 @@ from prometheus_client.openmetrics import parser
 from agent.crawl.job_folder import ITEM_FILE, JobState, Phase
 from agent.indexing.recovery import recover
 from agent.service import metrics_listener
-from agent.service.agent_status import problems
+from agent.service.agent_status import overview, problems
 from agent.service.metrics import ArchiveMetrics
 from agent.service.metrics_listener import MetricsListener
 from tests.support import archives, crawls
@@ -143,7 +143,8 @@ def test_a_publication_whose_time_has_not_come_is_not_late(archive: Archive) -> 
 
 
 def test_a_report_that_cannot_be_read_or_is_of_a_time_to_come_costs_no_other(archive: Archive) -> None:
-    configure(archive, {"name": "town", "urls": ["http://a.example/"]}, {"name": "city", "urls": ["http://b.example/"]})
+    town = {"name": "town", "urls": ["http://a.example/"], "interval": "1 day"}
+    configure(archive, town, {"name": "city", "urls": ["http://b.example/"]})
     for name in ("town", "city"):
         _report(archive, name, 2)
     (archive.reports / _report(archive, "town", 3) / "summary.json").write_text("{no JSON")
@@ -151,6 +152,7 @@ def test_a_report_that_cannot_be_read_or_is_of_a_time_to_come_costs_no_other(arc
     (archive.reports / "20261131T000000-city").mkdir()
     metrics = ArchiveMetrics(archive)
     assert _of(metrics, "town")["last_success_timestamp_seconds"] == _time("2026-11-02T01:10:00")
+    assert _of(metrics, "town")["next_due_timestamp_seconds"] == _time(overview(archive)["publications"][0]["next"])
     assert _of(metrics, "city")["last_success_timestamp_seconds"] == _time("2026-11-02T01:10:00")
 
 
