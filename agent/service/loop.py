@@ -830,9 +830,15 @@ class Service:
         return self.archive.is_there and time.monotonic() - self._last_turn < _SECONDS_OF_A_TURN
 
     def _tell_faults(self, faults: tuple[str, ...]) -> None:
+        """Write what is wrong with the settings into the agent's file. On a full disk only the log has it."""
         if self.agent is not None and self.agent.faults != faults:
-            self.agent = dataclasses.replace(self.agent, faults=faults)
-            agent_status.tell(self.archive, self.agent)
+            agent = dataclasses.replace(self.agent, faults=faults)
+            try:
+                agent_status.tell(self.archive, agent)
+            except OSError as error:
+                _log.warning("the faults of the settings are in this log only: %s", error)
+                return
+            self.agent = agent
 
     def _bring_in_step(self, signals: Signals) -> None:
         """Commit additions left by dead mounts, index and describe missing snapshots.

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import TypeVar
 
 import h11
 
@@ -36,6 +37,7 @@ _PIECE = 1 << 18
 _PLAIN = "text/plain; charset=utf-8"
 _HELP = b"/metrics has the figures of the archive for monitoring systems; /healthz says whether its agent runs.\n"
 
+_R = TypeVar("_R")
 #: Makes the page of figures. It may block.
 MakePage = Callable[[MetricForm], bytes]
 #: Says whether the agent runs, and nothing is wrong with the archive as a whole.
@@ -66,7 +68,8 @@ class MetricsListener:
         self._open = 0
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Answer from now on. The figures are read once before: the first time costs most, with all reports."""
+        self._reading.submit(self._read_once)
         self._thread.start()
 
     def close(self) -> None:
@@ -171,6 +174,11 @@ class MetricsListener:
             _log.warning("metrics: %s: %s", type(error).__name__, error)
             return _plain(HTTPStatus.SERVICE_UNAVAILABLE)
 
+    def _read_once(self) -> None:
+        # What goes wrong here is said to whoever asks first.
+        with contextlib.suppress(Exception):
+            _bounded(lambda: self._make_page(MetricForm.OPEN_METRICS))
+
     def _health(self) -> _Answer:
         is_well = self._is_well()
         return _Answer(HTTPStatus.OK, b"ok\n") if is_well else _Answer(HTTPStatus.SERVICE_UNAVAILABLE, b"not ok\n")
@@ -194,7 +202,7 @@ class MetricsListener:
             await self._loop.sock_sendall(client, body[start : start + _PIECE])
 
 
-def _bounded(work: Callable[[], _Answer]) -> _Answer:
+def _bounded(work: Callable[[], _R]) -> _R:
     with under(Deadline(READ_SECONDS)):
         return work()
 

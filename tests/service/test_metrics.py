@@ -12,7 +12,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
@@ -253,6 +253,27 @@ def test_a_scrape_of_ten_thousand_publications_costs_little(tmp_path: Path) -> N
     assert min(changed) <= 0.05
 
 
+def test_all_reports_are_read_before_anybody_scrapes(archive: Archive) -> None:
+    """S-monitor-5: a report that is gone by the first scrape is not read then."""
+    configure(archive, {"name": "town", "urls": ["http://a.example/"]})
+    name = _report(archive, "town", 2)
+    metrics = ArchiveMetrics(archive)
+    read = threading.Event()
+
+    def page(form: MetricForm) -> bytes:
+        try:
+            return metrics.page(form)
+        finally:
+            read.set()
+
+    with _listening(page=page) as listener:
+        assert read.wait(60)
+        (archive.reports / name / "summary.json").unlink()
+        status, _, body = _asked(listener, Accept="application/openmetrics-text")
+        assert status == 200
+        assert _values(body, "publication")[f"{PREFIX}last_documents", "town"] == 4
+
+
 def _cost(metrics: ArchiveMetrics) -> float:
     before = time.thread_time()
     metrics.page(MetricForm.OPEN_METRICS)
@@ -325,8 +346,10 @@ def test_the_readme_shows_what_the_examples_have() -> None:
 
 
 @contextmanager
-def _listening(where: str = "127.0.0.1:0", body: bytes = b"x 1\n") -> Iterator[MetricsListener]:
-    listener = MetricsListener(address(where), lambda _: body, lambda: True)
+def _listening(
+    where: str = "127.0.0.1:0", body: bytes = b"x 1\n", page: Callable[[MetricForm], bytes] | None = None
+) -> Iterator[MetricsListener]:
+    listener = MetricsListener(address(where), page or (lambda _: body), lambda: True)
     listener.start()
     try:
         yield listener
@@ -403,7 +426,7 @@ def _is_answered(listener: MetricsListener) -> bool:
 
 
 def test_a_failure_is_503_and_the_next_scrape_is_answered() -> None:
-    pages: list[bytes | Exception] = [OSError("no disk"), b"x 1\n"]
+    pages: list[bytes | Exception] = [b"x 0\n", OSError("no disk"), b"x 1\n"]  # the first one is read when it starts
 
     def make_page(_: MetricForm) -> bytes:
         page = pages.pop(0)
