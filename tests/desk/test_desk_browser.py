@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Locator
 from agent.crawl import crawl_log, job_folder, job_orders
 from agent.crawl.job_folder import JobState, Phase, SavedPage
 from agent.operations import records, saving
+from agent.operations.bearers import Bearers
 from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id, when
 from tests.support import desks
 from tests.support.browsers import chromium, needs_chromium
@@ -26,9 +27,12 @@ from tests.support.deskhands import Hand, at_desk
 from tests.support.desks import PASSWORD
 from tests.support.site import Site
 from webarcfs.access import access_rules
+from webarcfs.archive.catalogue import people, tokens
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.catalogue.tokens import Scope
+from webarcfs.archive.catalogue.workflow import Role
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 
@@ -58,8 +62,20 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     file, note = BytesIO(b"%PDF"), "signed by the ministry, in two copies"
     records.attach(archive, record_id(7), "Vertrag vom 3. März 2026.pdf", file, Acting("Anna", None), note=note)
     make_report(archive, record_id(7))
+    make_tokens(archive)
     with desks.served(archive) as served:
         yield World(archive, served, tuple(record_id(at) for at in range(INCOMPLETE + 1)))
+
+
+def make_tokens(archive: Archive) -> None:
+    """Give two persons tokens: one with a long name that was used, one with a scope that its roles do not allow."""
+    by, name = Acting("Adam", (Role.ADMINISTRATOR,), "adam"), "a-program-of-the-statistical-office-in-the-next-building"
+    secret, _ = people.add_token(archive, "carl", name, [*Scope], by=by)
+    Bearers(archive).of_text(secret, "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff")
+    people.add_token(archive, "adam", "laptop", [Scope.READ, Scope.MIRROR], by=by)
+    text = archive.people.read_text("utf-8")
+    assert '"read", "mirror"]' in text
+    archive.people.write_text(text.replace('"read", "mirror"]', '"read", "add", "mirror"]'), "utf-8")
 
 
 def make_report(archive: Archive, job: str) -> None:
@@ -328,7 +344,7 @@ def pages(busy: World) -> list[str]:
     return [
         "/", "/snapshots", record, f"{record}/preview", f"/compare/{busy.ids[6]}..{busy.ids[7]}", "/running",
         "/publications", "/publications/q", "/publications/+new", "/registers", "/access", "/options", "/new",
-        "/feed",
+        "/feed", "/tokens",
         "/snapshots/edit?ticked=1,2", "/nothing", f"/report/{busy.ids[7]}", f"/report/{busy.ids[7]}/urls?word=robots",
         "/missing", "/missing?url=no+address", f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fprivate",
         f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fnever",
@@ -349,7 +365,7 @@ _LOOKS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("at", range(len(_LOOKS)))
 def test_no_page_of_the_desk_is_closed_to_anybody(busy: World, browser: Browser, at: int) -> None:
     found, wide = {}, []
-    for name, paths in (("", ["/login"]), ("carl", pages(busy)), ("adam", ["/people", "/people?key=anna"])):
+    for name, paths in (("", ["/login"]), ("carl", pages(busy)), ("adam", ["/people", "/tokens", "/people?key=anna"])):
         context = browser.new_context(bypass_csp=True, **_LOOKS[at])
         hand = Hand(context.new_page(), busy.served.origin)
         if name:
@@ -369,6 +385,24 @@ def test_no_page_of_the_desk_is_closed_to_anybody(busy: World, browser: Browser,
     assert wide == []
 
 
+def test_a_token_is_made_in_two_clicks_and_its_page_is_closed_to_nobody(busy: World, browser: Browser) -> None:
+    for number, looks in enumerate(_LOOKS):
+        context = browser.new_context(bypass_csp=True, **looks)
+        hand = Hand(context.new_page(), busy.served.origin)
+        hand.login("rita")
+        hand.tab.goto(f"{hand.origin}/tokens")
+        hand.tab.fill("#f-name", f"laptop{number}")
+        hand.click("main .acts button")
+        secret = hand.tab.input_value("#secret")
+        assert tokens.is_secret(secret) and secret not in hand.tab.url
+        results = Axe().run(hand.tab, options={"iframes": False})
+        assert [each["id"] for each in results.response["violations"]] == []
+        assert hand.tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        hand.click("main a.quiet")
+        assert hand.clicks == 2 and secret not in hand.tab.content() and f"laptop{number}" in hand.words
+        context.close()
+
+
 def test_the_keyboard_reaches_all_that_a_page_offers(busy: World, hand: Hand) -> None:
     query = "a[href], button, input:not([type=hidden]), select, textarea, summary"
     seen_of = (
@@ -386,6 +420,7 @@ def test_the_keyboard_reaches_all_that_a_page_offers(busy: World, hand: Hand) ->
         "/publications/q",
         "/access",
         "/options",
+        "/tokens",
     ):
         hand.tab.goto(hand.origin + path)
         for _ in range(hand.tab.evaluate(f"{seen_of}.length") + 15):

@@ -14,7 +14,7 @@ from datetime import datetime
 from starlette.responses import Response
 
 from agent.crawl.job_folder import publication_of
-from agent.desk.pages import finished_jobs, jobs, registers, settings_pages, snapshots
+from agent.desk.pages import finished_jobs, jobs, program_tokens, registers, settings_pages, snapshots
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.reports import missing_urls, shown_pages, tables
 from agent.service import scheduler
@@ -227,6 +227,16 @@ def _people(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
     return TableFile(("key", "name", "roles", "login", "has_password", "has_feed"), rows)
 
 
+def _tokens(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
+    columns = ("person", "name", "scopes", "may", "made", "expires", "used", "address")
+    return TableFile(columns, (
+        (row.person.key, row.token.name, " ".join(row.token.scopes), " ".join(row.scopes), format_time(row.token.made),
+         format_time(row.token.expires), "" if row.use is None else format_time(row.use.at),
+         "" if row.use is None else row.use.address)
+        for row in program_tokens.rows_of(visit)
+    ))  # fmt: skip
+
+
 #: All lists of the desk.
 LISTS = (
     TakenList("crawls", "/snapshots", _crawls),
@@ -243,4 +253,5 @@ LISTS = (
     TakenList("programs", "/registers/programs", _programs),
     TakenList("rules of access", "/access", _rules),
     TakenList("people", "/people", _people, Right.PEOPLE),
+    TakenList("tokens", "/tokens", _tokens),
 )

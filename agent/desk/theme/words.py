@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from webarcfs.archive.catalogue.record import Field, FieldNumber, RecordState
+from webarcfs.archive.catalogue.tokens import Scope
 from webarcfs.archive.catalogue.workflow import Right, WorkflowStep
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import parse_time
@@ -80,6 +81,13 @@ RIGHTS: dict[str, str] = {
     Right.OPTIONS: msgid("Change options"),
     Right.PEOPLE: msgid("Change people"),
     Right.ADD: msgid("Add to the archive"),
+}
+#: Scope of a token → what it is for.
+SCOPES: dict[str, str] = {
+    Scope.READ: msgid("Read what persons of the archive see"),
+    Scope.ADD: msgid("Add files and data to documents"),
+    Scope.CAPTURE: msgid("Have pages saved"),
+    Scope.MIRROR: msgid("Copy the whole archive"),
 }
 #: Phase of a job, or why it is held → its words.
 PHASES: dict[str, str] = {
