@@ -79,7 +79,7 @@ def make(
 
     \b
     Examples:
-      webarc-agent people token make laptop > ~/.webarc-token
+      (umask 077; webarc-agent people token make laptop > ~/.webarc-token)
       webarc-agent people token make harvester --person harvester --scope add --expires 2027-06-30
     """
     place = opened(archive)
