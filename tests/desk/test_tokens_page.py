@@ -16,6 +16,7 @@ from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.tokens import Scope, Token
 from webarcfs.archive.catalogue.workflow import Role
 from webarcfs.archive.model.errors import TokenRefused
+from webarcfs.archive.model.metadata import now
 
 pytestmark = pytest.mark.store
 _BY = Acting("Adam", (Role.ADMINISTRATOR,), "adam")
@@ -132,6 +133,16 @@ def test_a_form_with_faults_is_shown_again(own: World, fields: dict[str, str | l
     assert answer.status == 400 and fault in answer.words
     assert answer.form("/tokens")["name"] == [fields.get("name", "laptop")]
     assert tokens_of(own, "rita").keys() == {"taken"}
+
+
+def test_today_says_which_of_the_own_tokens_end_soon(own: World) -> None:
+    for name, days in (("night", 10), ("laptop", 80)):
+        people.add_token(own.archive, "rita", name, [Scope.READ], expires=now() + timedelta(days), by=_BY)
+    text = "Your token ends soon; its program needs another one: night"
+    today = own.served.client("rita").get("/")
+    assert text in today.words and "one: laptop" not in today.words
+    assert "Ihr Token endet bald" in own.served.client("rita").get("/?lang=de").words
+    assert "night" not in own.served.client("adam").get("/").words
 
 
 def test_a_scope_of_a_role_that_is_gone_is_said(own: World) -> None:

@@ -47,6 +47,8 @@ from webarcfs.room.replay.headers import entity_tag
 
 #: Snapshots that wait for a release, and those of them that passed.
 _WAITING = RecordSelection(waits=True), RecordSelection(waits=True, complete=True, passed=True)
+#: Days before its end in which the person of a token is told of it.
+_TOKEN_DAYS = 14
 #: What is said of a backup.
 _OVERDUE = {
     BackupState.MISSING: words.msgid("There is no backup in %(what)s"),
@@ -95,7 +97,7 @@ def find_waiting(visit: DeskVisit, most: int = forms.TODAY_ROWS) -> Found:
 def today(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the page."""
     desk, overview = visit.desk, find_waiting(visit)
-    amiss = sorted(attentions(visit), key=lambda attention: not attention.is_grave)
+    amiss = sorted([*attentions(visit), *_ending_tokens(visit)], key=lambda attention: not attention.is_grave)
     return visit.page(
         "today.html",
         attentions=amiss,
@@ -178,6 +180,15 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
     if settings.index.search and not visit.services.has_search:
         yield Attention(words.msgid("There is no search in this archive. This command makes its index:"),
                         command=f"webarc-agent index --archive {archive.root}")  # fmt: skip
+
+
+def _ending_tokens(visit: DeskVisit) -> Iterator[Attention]:
+    """Yield the person's own tokens that end soon. No feed has them: it is the same for everybody."""
+    at = now()
+    for token in visit.person.tokens:
+        if at < token.expires < at + timedelta(days=_TOKEN_DAYS):
+            yield Attention(words.msgid("Your token ends soon; its program needs another one: %(what)s"), token.name,
+                            "/tokens")  # fmt: skip
 
 
 # == feed =============================================================================================================
