@@ -86,10 +86,10 @@ _OF_STANDARD_INPUT = "webarcfs-list-"
 )
 @click.option(
     "--missing",
-    metavar="JOB|PUBLICATION",
+    metavar="JOB|NUMBER|PUBLICATION",
     shell_complete=complete_reports,
-    help="Ask again for what the crawl of that job, or the newest of a publication, did not get, as a part of its "
-    "record.",
+    help="Ask again for what the crawl of that job or record, or the newest of a publication, did not get, as a part "
+    "of its record.",
 )
 @click.option("--word", default="", metavar="WORD", help="With --missing: those with this word of crawl.log alone.")
 @click.option(

@@ -197,7 +197,7 @@ def _publication(archive: Archive, named: tuple[str, Publication | None], past: 
         "next": _next(publication, past, at),
         "retired": publication is not None and publication.retired,
         "jobs": jobs,
-        "last": _last(archive, past.last.get(name)),
+        "last": _last(archive, past.newest(name)),
     }
 
 

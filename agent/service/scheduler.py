@@ -22,6 +22,7 @@ from pathlib import Path
 
 from agent.crawl import job_folder
 from agent.crawl.job_folder import JobState
+from webarcfs.archive.catalogue.record import OCCASION
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.config.validators import Interval
@@ -89,6 +90,11 @@ class History:
     last: dict[str, str]
     open: tuple[JobState, ...]
     refused: tuple[str, ...] = ()
+
+    def newest(self, publication: str) -> str | None:
+        """Return the newest report of a publication, also of a crawl by occasion; None without one."""
+        names = (self.last.get(publication), self.last.get(f"{publication}{OCCASION}"))
+        return max((name for name in names if name is not None), default=None)
 
 
 #: Readings of jobs and reports at most, where jobs end all the time.

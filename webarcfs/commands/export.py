@@ -78,7 +78,8 @@ _STREAM = "-"
     default="",
     metavar="RECORD",
     shell_complete=complete_records,
-    help="The snapshots of this record, as its publication saw them.",
+    help="The snapshots of this record, by its name or number, as its publication saw them; of a publication's name "
+    "those of its newest crawl.",
 )
 @click.option(
     "--publication",
