@@ -76,7 +76,9 @@ def list_(archive: str | None, form: Form) -> None:
 
 def _lines_of_list(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
-        coming = "retired" if row["retired"] else f"every {row['interval']}, next {row['next']}"
+        since = f" since {row['retired_since']}" if row["retired_since"] else ""
+        why = f" ({row['retired_reason']})" if row["retired_reason"] else ""
+        coming = f"retired{since}{why}" if row["retired"] else f"every {row['interval']}, next {row['next']}"
         about = f": {row['description']}" if row["description"] else ""
         yield f"{row['name']} ({row['place']}), {coming}{about}"
     if not rows:
@@ -93,6 +95,8 @@ def _row(archive: Archive, publication: Publication, state: dict[str, Any]) -> d
         "interval": str(publication.crawl.interval),
         "next": None if publication.retired else state["next"],
         "retired": publication.retired,
+        "retired_since": None if publication.retired_since is None else format_time(publication.retired_since),
+        "retired_reason": publication.retired_reason,
         "jobs": state["jobs"],
     }
 
@@ -203,10 +207,12 @@ def add(
     values.setdefault("start", first_crawls.first_start(place).replace(tzinfo=None))
     path = settings_files.write_publication(place, name, lambda: settings_files.new_text(place, name, values))
     click.echo(f"{name} is in {path}")
-    added = next((publication for publication in settings_of(place).publications if publication.name == name), None)
+    settings = settings_of(place)
+    added = next((publication for publication in settings.publications if publication.name == name), None)
     if added is not None and not added.retired:
         click.echo(_line_of_next(place, added))
-    for line in _lines_of_future(added) if added is not None else ():
+    lines = (*_lines_of_future(added), *_lines_of_differing(settings, added)) if added is not None else ()
+    for line in lines:
         click.echo(line)
 
 
@@ -280,6 +286,8 @@ def edit(
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
     values = _every_of(interval) | values_of(sets)
+    if "retired" in unsets:
+        unsets = (*unsets, *settings_files.written_of_retirement(place, name) - {*unsets})
     if only_try:
         text = settings_files.edited_text(place, name, values, unsets)
         _tell_trial(place, *settings_files.with_text(place, name, text), form=form)
@@ -288,9 +296,12 @@ def edit(
             place, name, lambda: settings_files.edited_text(place, name, values, unsets)
         )
         click.echo(f"{path} is changed")
-        held = next((known for known in settings_of(place).publications if known.name == name), None)
+        settings = settings_of(place)
+        held = next((known for known in settings.publications if known.name == name), None)
         if held is not None and not held.retired:
             click.echo(_line_of_next(place, held))
+            for line in _lines_of_differing(settings, held):
+                click.echo(line)
     else:
         _in_editor(place, name)
 
@@ -348,14 +359,20 @@ def _lines_of_future(publication: Publication) -> Iterator[str]:
     yield from kept_back(publication)
 
 
+def _lines_of_differing(settings: Settings, publication: Publication) -> Iterator[str]:
+    """Yield the hosts of which another publication has other rules of when readers may see its crawls."""
+    yield from (str(host) for host in agent_status.disagreements(settings) if publication.name in host.names)
+
+
 def _tell_trial(archive: Archive, settings: Settings, publication: Publication, *, form: Form) -> None:
     """Try a publication and print what came of it; exit with 3 where that was not good."""
     profile = settings.profiles.get(publication.profile or "")
     trial = trying.attempt(archive, publication, profile, settings.crawl.max_instances, stop_on_signals())
     if form is Form.JSON:
-        print_object({**dataclasses.asdict(trial), "good": trial.is_good})
+        differing = list(_lines_of_differing(settings, publication))
+        print_object({**dataclasses.asdict(trial), "good": trial.is_good, "warnings": differing})
     else:
-        for line in (*_lines(trial), *_lines_of_future(publication)):
+        for line in (*_lines(trial), *_lines_of_future(publication), *_lines_of_differing(settings, publication)):
             click.echo(line)
     if not trial.is_good:
         sys.exit(Exit.INCOMPLETE)
@@ -421,14 +438,15 @@ def _said(answer: Answer) -> str:
 @publication.command()
 @click.argument("name", shell_complete=complete_configured)
 @archive_option
-def retire(name: str, archive: str | None) -> None:
+@click.option("--reason", default="", metavar="TEXT", help="Why; kept in its file.")
+def retire(name: str, archive: str | None, reason: str) -> None:
     """Keep a publication, and crawl it no more; its crawls stay.
 
     A running job of it continues to its end. `edit NAME --unset retired` takes it back.
     """
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
-    settings_files.write_publication(place, name, lambda: settings_files.edited_text(place, name, {"retired": True}))
+    settings_files.write_publication(place, name, lambda: settings_files.retired_text(place, name, reason))
     click.echo(f"{name} is retired")
     for job in overview(place)["jobs"]:
         if job["publication"] == name:

@@ -46,6 +46,14 @@ class FieldSet:
     is_open: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class DifferingHost:
+    """A host of other publications with other rules of when readers see it: name, address and rule of each."""
+
+    host: str
+    others: tuple[tuple[str, str, str], ...]
+
+
 # -- snapshots ---------------------------------------------------------------------------------------------------------
 
 

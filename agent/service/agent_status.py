@@ -121,7 +121,7 @@ def overview(archive: Archive) -> dict[str, Any]:
         "archive": str(archive.root),
         "agent": None if agent is None else {"pid": agent.pid, "since": agent.since},
         "settings_faults": faults,
-        "settings_warnings": disagreeing(settings),
+        "settings_warnings": [*map(str, disagreements(settings))],
         "publications": [_publication(archive, named, past) for named in _all(settings, past)],
         "jobs": [_job(job) for job in past.open],
         "refused": list(past.refused),
@@ -158,19 +158,51 @@ def problems(summary: dict[str, Any], at: datetime) -> list[StatusFault]:
     return sorted(found, key=lambda problem: not problem.is_grave)
 
 
-def disagreeing(settings: Settings) -> list[str]:
-    """Return a line for each host of two publications that differ in when readers may see their captures."""
-    names_by_host: dict[str, dict[tuple[str, str], str]] = {}
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Publications of one host that differ in when readers may see their crawls; all of the host, by their names."""
+
+    host: str
+    publications: tuple[Publication, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the publications."""
+        return tuple(publication.name for publication in self.publications)
+
+    def others(self, name: str) -> tuple[Publication, ...]:
+        """Return those whose rule is another than that of one of them; none if that is none of them."""
+        rules = {publication.name: _rule_of(publication) for publication in self.publications}
+        return tuple(known for known in self.publications if name in rules and _rule_of(known) != rules[name])
+
+    def __str__(self) -> str:
+        """Return it as a line for who has a terminal."""
+        rules = [
+            f"{publication.name} ({publication.release}"
+            + (f", closed_for {publication.closed_for}" if publication.closed_for is not None else "")
+            + ")"
+            for publication in self.publications
+        ]
+        return (
+            f"{self.host}: {', '.join(rules[:-1])} and {rules[-1]} differ in release or closed_for; readers see a page "
+            "as soon as any of them shows it; `webarc-agent publication edit NAME --set release=WORD` sets them alike"
+        )
+
+
+def _rule_of(publication: Publication) -> tuple[str, str]:
+    return str(publication.release), str(publication.closed_for or "")
+
+
+def disagreements(settings: Settings) -> list[Disagreement]:
+    """Return the hosts of publications that differ in when readers may see their crawls, without retired ones."""
+    by_host: dict[str, dict[str, Publication]] = {}
     for publication in settings.publications:
-        for url in publication.named_urls:
-            host = split(arc_path(url))[0]
-            names_by_host.setdefault(host, {}).setdefault(
-                (publication.release, str(publication.closed_for or "")), publication.name
-            )
+        for url in publication.named_urls if not publication.retired else ():
+            by_host.setdefault(split(arc_path(url))[0], {})[publication.name] = publication
     return [
-        f"{host}: {' and '.join(sorted(names.values()))} differ in release or closed_for; readers see what any shows"
-        for host, names in sorted(names_by_host.items())
-        if len(names) > 1
+        Disagreement(host, tuple(publication for _, publication in sorted(known.items())))
+        for host, known in sorted(by_host.items())
+        if len(set(map(_rule_of, known.values()))) > 1
     ]
 
 

@@ -34,7 +34,7 @@ from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Decision, Role, WorkflowStep
 from webarcfs.archive.model.errors import TooMany, UsageError
-from webarcfs.archive.model.metadata import parse_time
+from webarcfs.archive.model.metadata import now, parse_time
 from webarcfs.archive.system import files
 from webarcfs.web import language as languages
 
@@ -452,13 +452,40 @@ def test_comments_in_publications_d_are_kept_byte_for_byte(own: World) -> None:
     conflict = carl.submit(other, "/publications/q", {"depth": "4"})
     assert conflict.status == 409 and "It is now: 3" in conflict.words
     assert conflict.form("/publications/q")["depth"] == ["4"]
-    retired = carl.submit(carl.get("/publications/q"), "/publications/q/retire")
+    retired = carl.submit(carl.get("/publications/q"), "/publications/q/retire", {"reason": SCRIPTS})
     assert retired.status == 200 and "retired = true" in (folder / "q.toml").read_text()
+    since = languages.moment(now(), "en").rpartition(":")[0]
+    assert f"Retired since {since}" in retired.words and SCRIPTS in retired.words
+    back = carl.submit(retired, "/publications/q/retire")
+    assert back.status == 200 and "Retired" not in back.words and "retired" not in (folder / "q.toml").read_text()
     kept = carl.get("/publications/p")
     assert 'action="/publications/p"' not in kept.text and "kept in webarc.toml" in kept.words
     (folder / "q.toml").write_text("broken = [")
     until(lambda: "fault" in carl.get("/publications").words, "the desk has looked at publications.d")
     assert carl.get("/publications/q").status in (400, 503)
+
+
+def test_a_publication_says_that_another_one_shows_its_host_by_another_rule(own: World) -> None:
+    """Saved or only tried, on Today with a link; a retired one does not count."""
+    folder = own.archive.settings.with_name("publications.d")
+    folder.mkdir()
+    carl = own.served.client("carl")
+    told = f"Other publications of {DOMAIN} differ in release or embargo. Readers see a page"
+    typed = {"urls": f"http://{DOMAIN}/b.html", "name": "q", "release": "automatic", "closed_for": "1 year"}
+    trial = carl.submit(carl.get("/publications/+new"), "/publications/+new", typed, to="/publications/+try")
+    tried = until(lambda: found if "being tried" not in (found := carl.get(trial.path)).words else None)
+    assert told in tried.words and tried.page.xpath('//a[@href="/publications/p"]')
+    assert not list(folder.iterdir()), "it was only tried"
+    saved = carl.submit(carl.get("/publications/+new"), "/publications/+new", typed)
+    assert "The publication was saved" in saved.words and told in saved.words
+    assert saved.page.xpath('//a[@href="/publications/p"]')
+    assert "q: as soon as it is published; embargo of 1 year" in carl.get("/publications/p").words
+    today = carl.get("/")
+    assert f"differ in release or embargo: {DOMAIN} (p, q)" in today.words
+    assert today.page.xpath('//ul[@class="attention"]//a[@href="/publications/p"]')
+    carl.submit(carl.get("/publications/q"), "/publications/q/retire")
+    for path_ in ("/", "/publications/p", "/publications/q"):
+        assert "differ in release" not in carl.get(path_).words
 
 
 def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:

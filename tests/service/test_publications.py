@@ -140,16 +140,31 @@ def test_add_and_retire(archive: Archive, capsys: pytest.CaptureFixture[str]) ->
         ("http://www.e.org/",), "It is: new", "month",
     )  # fmt: skip
     assert "is no name" in refused(archive, "add", "a b", "http://e.org/", kind=SettingsError)
-    run(archive, "retire", "new")
-    assert loaded(archive, "new").retired
+    run(archive, "retire", "new", "--reason", "it has moved")
+    since = (held := loaded(archive, "new")).retired_since
+    assert held.retired and since is not None and abs(now() - since) < timedelta(hours=1)
     capsys.readouterr()
-    assert "new (publications.d/new.toml), retired: It is: new" in run(archive, "list", capsys=capsys)
+    text = f"new (publications.d/new.toml), retired since {format_time(since)} (it has moved): It is: new"
+    assert text in run(archive, "list", capsys=capsys)
     assert "  new: retired" in run_command("status", "--archive", archive.root).out
     assert "is retired" in run_command("crawl", "--archive", archive.root, "--publication", "new").err
     run(archive, "edit", "new", "--unset", "retired")
-    assert not loaded(archive, "new").retired
+    back = loaded(archive, "new")
+    assert (back.retired, back.retired_since, back.retired_reason) == (False, None, "")
     capsys.readouterr()
     assert json.loads(run(archive, "list", "--json", capsys=capsys))[0]["next"]
+
+
+@pytest.mark.usefixtures("own")
+def test_one_that_differs_from_another_of_its_host_says_so(
+    archive: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (url,) = loaded(archive, "own").named_urls
+    for words in (("add", "other", url, "--set", "release=by-hand"), ("edit", "own", "--every", "weekly")):
+        told = run(archive, *words, capsys=capsys)
+        assert "other (by-hand) and own (automatic) differ in release or closed_for; readers see" in told
+    run(archive, "retire", "other")
+    assert "differ in" not in run(archive, "edit", "own", "--every", "monthly", capsys=capsys)
 
 
 def test_one_that_is_added_says_when_it_begins(archive: Archive, capsys: pytest.CaptureFixture[str]) -> None:

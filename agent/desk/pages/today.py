@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -31,7 +32,7 @@ from agent.notifying.conditions import BackupState
 from agent.notifying.observing import state_of_backup
 from agent.reports.storage import forecast_captured
 from agent.service import agent_status
-from agent.service.agent_status import disagreeing
+from agent.service.agent_status import disagreements
 from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow, RecordSelection
@@ -164,8 +165,11 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
         yield Attention(words.msgid("Some notifications could not be sent. These commands say why:"),
                         command=f"webarc-agent status --archive {archive.root}; "
                         f"webarc-agent notify list --archive {archive.root}")  # fmt: skip
-    for host in desk.kept(("disagreeing", desk.settings_state()), lambda: disagreeing(settings)):
-        yield Attention(words.msgid("Publications disagree: %(what)s"), host)
+    for differing in desk.kept(("disagreeing", desk.settings_state()), lambda: disagreements(settings)):
+        yield Attention(
+            words.msgid("Publications of one host differ in release or embargo: %(what)s"),
+            f"{differing.host} ({', '.join(differing.names)})", f"/publications/{quote(differing.names[0], safe='')}",
+        )  # fmt: skip
     uses_browser = desk.kept(("browser", desk.settings_state()), lambda: browser_check.uses_browser(settings))
     # Whether it may be isolated is not tried here: the desk may be forbidden what the agent is allowed.
     if uses_browser and browser_check.check_program(settings.browser).word:

@@ -327,6 +327,8 @@ _LABELS = {
     "release": msgid("Release"),
     "required_hosts": msgid("Hosts that must be complete"),
     "retired": msgid("Retired"),
+    "retired_reason": msgid("Why it was retired"),
+    "retired_since": msgid("Retired since"),
     "robots": msgid("Obey robots.txt"),
     "robots_for": msgid("What robots.txt holds for"),
     "rule": msgid("Rules for forms and links"),
