@@ -247,7 +247,7 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
     yield from (f"  refused: {line}" for line in summary["refused"])
     for job in summary["jobs"]:
         why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""
-        held = f", {job['held']}" if job["held"] and job["held"] != job["reason"] else ""
+        held = f", {job['held']}" if job["held"] and job["held"] not in {job["reason"], job["state"]} else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] and job["stage"] == "capture" else ""
         state = styled(job["state"], mood_of(job["held"] or job["state"]))
         yield f"  {job['job']}: {state}{why}{held}, {_progress(job)}, {job['bytes']} bytes{until}"

@@ -144,6 +144,21 @@ class JobState:
         """Whether a process works on it now."""
         return Process(self.pid, self.ticks).runs()
 
+    @property
+    def unread(self) -> int:
+        """How many URLs were fetched whose documents are not read yet. In `urls` they are still being fetched."""
+        if self.stage != "capture":
+            return 0
+        settled = self.urls.get("done", 0) + self.urls.get("failed", 0)
+        return max(0, min(self.done - settled, self.urls.get("fetching", 0)))
+
+    @property
+    def counted_urls(self) -> dict[str, int]:
+        """The URLs by state, as `done` of `known` counts them: with those that are not read yet among the done ones."""
+        unread = self.unread
+        moved = {"done": self.urls.get("done", 0) + unread, "fetching": self.urls.get("fetching", 0) - unread}
+        return self.urls | moved if unread else self.urls
+
     def as_json(self) -> dict[str, Any]:
         """Return the content of item.json."""
         return {"version": VERSION, **dataclasses.asdict(self)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 # -- forms -------------------------------------------------------------------------------------------------------------
 
@@ -138,10 +138,22 @@ class OrderRow:
 # -- jobs --------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class ServersOfJob:
+    """The servers that a job asks: of the first ones the name, how many of their addresses wait, and where all are.
+
+    `more` are the others.
+    """
+
+    rows: tuple[tuple[str, int, str], ...]
+    more: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCard:
     """An open job. `orders` are the words that it takes now, `given` those that it was given, the last one's number
     is `last_order`. `typed` is what was typed into a form that was not taken. `views` counts the pages for the browser.
+    `urls` counts the addresses by state, `unread` those among the fetched ones that are not read yet.
     """
 
     job: str
@@ -160,11 +172,18 @@ class JobCard:
     latest_end: datetime | None
     held: str
     urls: tuple[tuple[str, int], ...]
+    unread: int
     views: tuple[tuple[str, int], ...]
     orders: frozenset[str]
     last_order: int
     given: tuple[OrderRow, ...] = ()
     typed: Mapping[str, str] = field(default_factory=dict)
+    servers: ServersOfJob | None = None
+
+    @property
+    def publication_href(self) -> str:
+        """The page of its publication; there is one of those that the settings have."""
+        return f"/publications/{quote(self.publication, safe='')}"
 
     @property
     def share(self) -> int:

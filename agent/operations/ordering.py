@@ -32,6 +32,8 @@ LONGEST_REASON = 500
 #: Most URLs that one order adds; a list of more is a crawl of its own.
 MOST_URLS = 100
 _OF_URLS = (OrderWord.EXCLUDE, OrderWord.ADD, OrderWord.WAIT)
+#: Hosts that are named of those that an order means.
+MOST_MATCHING = 10
 #: Seconds until a job that has taken an order to add URLs has them.
 _SECONDS_TO_ADD = 1.0
 #: What stands behind an order: in words, how many values at least and at most.
@@ -118,6 +120,19 @@ def give(folder: Path, word: str, values: tuple[str, ...], by: str, reason: str 
     return job_orders.give(folder, wanted, value, by=by, reason=reason_of(reason))
 
 
+def matching_hosts(folder: Path, word: str, values: tuple[str, ...]) -> list[str] | None:
+    """Return the hosts of an open job that an order is about, before it is given: then they may be hosts no more.
+
+    None for an order about no host, and where nobody knows.
+    """
+    if word not in (OrderWord.EXCLUDE, OrderWord.WAIT) or not values:
+        return None
+    pattern = values[0].lower()
+    with suppress(WebarcError, OSError), job_folder.looked_at(folder) as frontier:
+        return sorted(host.domain for host in frontier.hosts_now() if scope.matches_host((pattern,), host.domain))
+    return None
+
+
 def what_became(folder: Path, order: Order) -> Iterator[str]:
     """Yield what a job that took an order to add URLs made of each, where it can be seen."""
     if order.word is not OrderWord.ADD:
@@ -152,7 +167,8 @@ def hosts_now(archive: Archive, folder: Path) -> list[dict[str, Any]]:
         rows.append(
             {
                 "host": host.domain,
-                "waiting": host.waiting + host.fetching,
+                "waiting": host.waiting,
+                "fetching": host.fetching,
                 "next": "" if is_now or at is None else format_time(from_epoch(math.ceil(at))),
                 "last": host.word,
                 "wait": wait,

@@ -211,6 +211,15 @@ def shown_state(job: JobState) -> Phase:
     return job.state if job.runs or job.state not in AT_WORK or not job.pid else Phase.INTERRUPTED
 
 
+def state_word(job: JobState) -> str:
+    """Return the state of an open job as people are told: `paused`, or `deadline`, of one that waits for an order.
+
+    The process of such a job may end, and the job is not interrupted by that.
+    """
+    state = shown_state(job)
+    return job.held if job.held and state in {*AT_WORK, Phase.INTERRUPTED} else str(state)
+
+
 def _all(settings: Settings, past: History) -> list[tuple[str, Publication | None]]:
     """Return the publications of webarc.toml in its order, then those given on a command line only; no imports."""
     listed = [(publication.name, publication) for publication in settings.publications]
@@ -270,8 +279,11 @@ def _job(job: JobState) -> dict[str, Any]:
         *("documents", "failures", "again", "a_second", "left", "latest_end", "held", "orders"),
     )
     values = dataclasses.asdict(job if job.runs else dataclasses.replace(job, a_second=0.0, left=None))
+    ended_silently = shown_state(job) != job.state and not job.held
     return {name: values[name] for name in kept} | {
-        "state": str(shown_state(job)),
+        "state": state_word(job),
+        "urls": job.counted_urls,
+        "unread": job.unread,
         "running": job.runs,
-        "reason": job.reason or ("its process ended without a word" if shown_state(job) != job.state else ""),
+        "reason": job.reason or "its process ended without a word" * ended_silently,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import resource
 import threading
@@ -10,12 +11,15 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from click.testing import CliRunner
 from starlette import formparsers
 from starlette.requests import Request
 from starlette.types import Message
 
 from agent.catalogue import stepfolders
+from agent.cli import cli
 from agent.crawl import job_folder, job_orders
+from agent.crawl.discovery import Discovery
 from agent.crawl.job_folder import JobState, Phase, step_folder
 from agent.desk import forms, login
 from agent.desk.forms import SentForm
@@ -34,7 +38,7 @@ from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Decision, Role, WorkflowStep
 from webarcfs.archive.model.errors import TooMany, UsageError
-from webarcfs.archive.model.metadata import now, parse_time
+from webarcfs.archive.model.metadata import compact_time, now, parse_time
 from webarcfs.archive.system import files
 from webarcfs.web import language as languages
 
@@ -486,6 +490,39 @@ def test_a_publication_says_that_another_one_shows_its_host_by_another_rule(own:
     carl.submit(carl.get("/publications/q"), "/publications/q/retire")
     for path_ in ("/", "/publications/p", "/publications/q"):
         assert "differ in release" not in carl.get(path_).words
+
+
+def test_a_running_job_names_its_servers_and_counts_its_addresses_once(own: World) -> None:
+    """What wget has fetched and handed over to nobody yet is among the fetched ones, here and in `job show`."""
+    hosts = (f"{DOMAIN}:8184", DOMAIN, "other.example.test")
+    urls = [f"http://{host}/{number}" for host in hosts for number in range(3)]
+    folder = own.archive.jobs / f"{compact_time(now())}-p"
+    folder.mkdir()
+    publication = own.served.desk.settings().publications[0]
+    with job_folder.opened(folder) as frontier, frontier.changes():
+        Discovery(frontier, dataclasses.replace(publication, urls=tuple(urls))).seeds(urls)
+    states = {"done": 2, "fetching": 6, "waiting": 1, "refused": 4}
+    of_stage: dict[str, Any] = {"stage": "capture", "done": 7, "known": 9, "urls": states, "documents": 2}
+    state = JobState(job=folder.name, publication="p", state=Phase.COLLECTING, **of_stage)
+    job_folder.save_item(folder, state)
+    anna = own.served.client("anna")
+    page = anna.get("/running")
+    assert "7 of 9 (77 %)" in page.words
+    told = "Addresses: fetched: 7 (not read yet: 5) · being requested: 1 · waiting: 1 · left out: 4"
+    assert told in page.words
+    assert "Servers of this job (3)" in page.words and f"{DOMAIN}:8184: 3 wait" in page.words
+    assert page.page.xpath('//section/h2/a[@href="/publications/p"]')
+    (href,) = page.page.xpath(f'//a[bdi="{DOMAIN}:8184"]/@href')
+    (folder / "crawl.log").write_text("")
+    assert anna.get(href).status == 200
+    shown = CliRunner().invoke(cli, ["job", "show", "p", "--archive", str(own.archive.root)]).output
+    assert "URLs fetched         7, 5 of them not read yet\n" in shown and "URLs left out        4\n" in shown
+    done = anna.submit(page, f"/job/{folder.name}/order", {"word": "exclude", "exclude": DOMAIN})
+    assert f"It means: {DOMAIN}, {DOMAIN}:8184." in done.words, "a name without a port is of any port"
+    nobody = anna.submit(done, f"/job/{folder.name}/order", {"word": "wait", "wait": "d.test", "seconds": "1"})
+    assert "The job asks no server of this name now." in nobody.words
+    job_folder.save_item(folder, dataclasses.replace(state, held="paused"))
+    until(lambda: "paused" in anna.get("/running").words, "the desk has looked again")
 
 
 def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:

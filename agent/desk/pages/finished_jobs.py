@@ -46,7 +46,8 @@ def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     archive = visit.desk.archive
     return visit.page(
         "running.html",
-        jobs=list(jobs.cards(visit)),
+        jobs=list(jobs.cards_with_servers(visit)),
+        publications={publication.name for publication in visit.desk.settings().publications},
         steps=list(jobs.steps(archive)),
         coming=jobs.coming(visit, 10),
         finished=newest(visit),

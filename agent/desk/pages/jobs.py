@@ -6,6 +6,8 @@ open job is on the disk before the page answers.
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -23,7 +25,7 @@ from agent.crawl.job_orders import OrderWord
 from agent.crawl.politeness import LONGEST_PAUSE
 from agent.desk import localized
 from agent.desk.theme import words
-from agent.desk.views import JobCard, LackRow, OrderRow, ReportTable
+from agent.desk.views import JobCard, LackRow, OrderRow, ReportTable, ServersOfJob
 from agent.desk.visit import DeskVisit
 from agent.operations import ordering
 from agent.reports import missing_urls, shown_pages, tables
@@ -32,12 +34,12 @@ from agent.reports.explanations import desk_advice_on, explanation_of
 from agent.reports.report import Missing, missing_now, most_rows, remarks_in
 from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
-from agent.service.agent_status import shown_state
+from agent.service.agent_status import state_word
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.record import OCCASION, PATCH, is_import
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, format_time, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files
 from webarcfs.web import language as languages
@@ -119,15 +121,26 @@ def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         raise visit.refusal({"sure": (label, visit.said(sure))}, anchor=f"%s-{path_params['job'].replace('%', '%%')}")
     values = _values(visit, word, path_params["job"])
     is_run = ordering.state_of(folder).runs
+    hosts = ordering.matching_hosts(folder, word, values)
     order = ordering.give(folder, word, values, visit.acting.name, visit.form.one("reason"))
     if not is_run and agent_status.running(visit.desk.archive) is None:
-        return visit.led(
-            "/running", words.msgid("The order was given. Nobody runs the job; it takes the order when it is resumed.")
-        )
-    taken = ordering.is_taken(folder, order, _SOON)
-    if taken.startswith("given"):
-        return visit.led("/running", words.msgid("The order was given; the job takes it as soon as it can."))
-    return visit.led("/running", _DONE[order.word])
+        message = words.msgid("The order was given. Nobody runs the job; it takes the order when it is resumed.")
+    elif ordering.is_taken(folder, order, _SOON).startswith("given"):
+        message = words.msgid("The order was given; the job takes it as soon as it can.")
+    else:
+        message = _DONE[order.word]
+    return visit.led("/running", f"{visit.said(message)} {_meant(visit, hosts)}".rstrip())
+
+
+def _meant(visit: DeskVisit, hosts: Sequence[str] | None) -> str:
+    """Return which servers an order means; empty for an order about none, or where nobody knows."""
+    if hosts is None:
+        return ""
+    if not hosts:
+        return visit.said(words.msgid("The job asks no server of this name now."))
+    more = len(hosts) - ordering.MOST_MATCHING
+    names = ", ".join(hosts[: ordering.MOST_MATCHING]) + (f" (+{more})" if more > 0 else "")
+    return visit.said(words.msgid("It means: %(servers)s."), servers=names)
 
 
 def _values(visit: DeskVisit, word: str, job: str) -> tuple[str, ...]:
@@ -252,6 +265,37 @@ def cards(visit: DeskVisit) -> Iterator[JobCard]:
         yield card(visit, job)
 
 
+def cards_with_servers(visit: DeskVisit) -> Iterator[JobCard]:
+    """Yield the open jobs with the servers that they ask."""
+    for job in visit.desk.history().open:
+        yield dataclasses.replace(card(visit, job), servers=_servers(visit, job))
+
+
+#: Servers of a job that Running names; URLs of a job that are counted by server for a page; seconds for which that is
+#: kept: counting reads all rows, a million in about a second.
+_MOST_SERVERS, _MOST_URLS, _SECONDS_KEPT = 30, 1_000_000, 10
+
+
+def _servers(visit: DeskVisit, job: JobState) -> ServersOfJob | None:
+    """Return the servers of a crawl; None where they are not known, or too many URLs would have to be counted."""
+    archive = visit.desk.archive
+    if is_import(job.job) or not job.urls or sum(job.urls.values()) > _MOST_URLS:
+        return None
+
+    def counted() -> ServersOfJob | None:
+        with suppress(WebarcError, OSError):  # it has not begun, or is about to end
+            hosts = ordering.hosts_now(archive, archive.jobs / job.job)
+            rows = tuple(
+                (host["host"], host["waiting"] + host["fetching"], urls_href(job.job, UrlSelection(host=host["host"])))
+                for host in hosts[:_MOST_SERVERS]
+            )
+            return ServersOfJob(rows, len(hosts[_MOST_SERVERS:]))
+        return None
+
+    key = ("servers", job.job, job.orders, int(time.monotonic()) // _SECONDS_KEPT)
+    return visit.desk.kept(key, counted)
+
+
 def card(visit: DeskVisit, job: JobState) -> JobCard:
     """Return an open job as pages show it."""
     publication = job.publication or publication_of(job.job)
@@ -261,7 +305,7 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
         name=name_of(job.job, visit.language),
         kind=kind_of(job.job),
         publication=publication,
-        state=str(shown_state(job)),
+        state=state_word(job),
         is_running=job.runs,
         reason=job.reason,
         again=job.again,
@@ -272,7 +316,8 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
         speed=job.a_second if job.runs else 0.0,
         latest_end=_time(job.latest_end),
         held=job.held,
-        urls=tuple(sorted(job.urls.items())),
+        urls=tuple((state, job.counted_urls[state]) for state in words.URLS if state in job.urls),
+        unread=job.unread,
         views=tuple((state, job.views.get(state, 0)) for state in words.VIEWS) if job.views else (),
         orders=frozenset(map(str, ordering.words_for(job))),
         last_order=given[-1]["number"] if given else 0,
@@ -339,8 +384,10 @@ def describe_jobs(archive: Archive, jobs: tuple[JobState, ...]) -> dict[str, Any
         "agent": agent_status.running(archive) is not None,
         "jobs": {
             job.job: {
-                "state": str(shown_state(job)), "stage": job.stage, "done": job.done, "known": job.known,
-                "documents": job.documents, "bytes": job.bytes, "held": job.held, "urls": job.urls,
+                "state": state_word(job), "stage": job.stage, "done": job.done, "known": job.known,
+                "documents": job.documents, "bytes": job.bytes, "held": job.held,
+                "urls": job.counted_urls, "unread": job.unread,
+                **{f"url-{state}": job.counted_urls.get(state, 0) for state in words.URLS},
                 **{f"view-{state}": job.views.get(state, 0) for state in words.VIEWS},
                 "share": min(100, 100 * job.done // job.known) if job.known else 0,
             }

@@ -278,7 +278,8 @@ _LACKS = {
 
 def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show the URLs of a count. Raises NotFound, Damaged, UsageError."""
-    archive, job = visit.desk.archive, _reported(visit, path_params)
+    archive, job = visit.desk.archive, _known_job(visit, path_params)
+    is_open = not (archive.reports / job).is_dir()
     selection = _selection(visit)
     first = (page_in(visit.parameter("page")) - 1) * ROWS
     with clocks.under(clocks.Deadline(_SECONDS)):
@@ -288,7 +289,7 @@ def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         first // ROWS + 1, max(found.total, first + len(found.rows)), ROWS,
         lambda page: visit.with_parameters(page=page if page > 1 else None),
     )  # fmt: skip
-    row = _record_of(visit, job)
+    row = None if is_open else _record_of(visit, job)
     offer = None
     if row is not None and found.total and selection.is_kept is not True:
         offer = offer_of(visit, row, snapshots.patch_button(visit, row, selection=parameters))
@@ -296,10 +297,14 @@ def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     return visit.page(
         "url_list.html",
         name=jobs.name_of(job, visit.language),
-        report=f"/report/{quote(job, safe='')}",
+        report=f"/report/{quote(job, safe='')}" if not is_open else "",
+        running=f"/running#{quote(job, safe='')}",
         crawl=snapshots.href_of(row.id) if row is not None else "",
         chosen=list(_chosen(visit, selection)),
-        rows=[(view_of(line), line, f"/missing?{urlencode({'url': line.url, 'crawl': job})}") for line in found.rows],
+        rows=[
+            (view_of(line), line, f"/missing?{urlencode({'url': line.url} | ({} if is_open else {'crawl': job}))}")
+            for line in found.rows
+        ],
         pages=pages,
         total=found.total,
         read=found.read,
@@ -347,7 +352,7 @@ def _chosen(visit: DeskVisit, selection: UrlSelection) -> Iterator[tuple[str, st
 
 def urls_as_csv(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Return all URLs of a count as CSV, as the log is read. Raises NotFound, Damaged, UsageError."""
-    job = _reported(visit, path_params)
+    job = _known_job(visit, path_params)
     lines = counted_urls.chosen(visit.desk.archive, job, _selection(visit))
     headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="urls.csv"'}
     text = visit.desk.look_up(visit.language)
@@ -372,8 +377,10 @@ def _selection(visit: DeskVisit) -> UrlSelection:
         raise UsageError(visit.desk.said(text, visit.language)) from None
 
 
-def _reported(visit: DeskVisit, path_params: Mapping[str, str]) -> str:
-    job = path_params["job"]
-    if "/" in job or job.startswith(".") or not (visit.desk.archive.reports / job).is_dir():
+def _known_job(visit: DeskVisit, path_params: Mapping[str, str]) -> str:
+    """Return a job that has a report, or is open. Raises NotFound."""
+    job, archive = path_params["job"], visit.desk.archive
+    is_name = "/" not in job and not job.startswith(".")
+    if not is_name or not ((archive.reports / job).is_dir() or (archive.jobs / job).is_dir()):
         raise NotFound(f"there is no report of {job}")
     return job

@@ -95,8 +95,8 @@ ORDERS: dict[str, str] = {
 }  # fmt: skip
 #: State of a URL in a job → what its number is called.
 URLS: dict[str, str] = {
-    "waiting": msgid("waiting"), "fetching": msgid("being requested"), "done": msgid("done"), "failed": msgid("failed"),
-    "refused": msgid("left out"),
+    "done": msgid("fetched"), "failed": msgid("failed"), "fetching": msgid("being requested"),
+    "waiting": msgid("waiting"), "refused": msgid("left out"),
 }  # fmt: skip
 #: State of a page that a browser shows → what its number is called.
 VIEWS: dict[str, str] = {
