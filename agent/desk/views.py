@@ -142,7 +142,7 @@ class OrderRow:
 class ServersOfJob:
     """The servers that a job asks: of the first ones the name, how many of their addresses wait, and where all are.
 
-    `more` are the others.
+    `more` are the others. Without any row, the job knows too many addresses for a page to count them by server.
     """
 
     rows: tuple[tuple[str, int, str], ...]

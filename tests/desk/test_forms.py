@@ -324,9 +324,15 @@ def test_ticks_are_kept_over_pages_and_changed_alike(own: World) -> None:
     kept = anna.get(led.headers["location"])
     assert sorted(kept.form("/snapshots/ticks")["t"]) == ["1", "3"]
     form = anna.submit(kept, "/snapshots/ticks", to="/snapshots/several")
-    done = anna.submit(form, "/snapshots/edit", {"project": SCRIPTS})
+    done = anna.submit(form, "/snapshots/edit", {"project": SCRIPTS, "title": f"A {SCRIPTS}", "language": "de"})
     assert "Changed: 2 crawls." in done.words
     assert [text(own, at, 4) for at in (0, 1, 2)] == [SCRIPTS, "Internet", SCRIPTS]
+    found = [Catalogue(own.archive).read(own.ids[at])[0] for at in (0, 1, 2)]
+    assert [(record.title.text, record.language.text) == (f"A {SCRIPTS}", "de") for record in found] == [
+        True,
+        False,
+        True,
+    ]
     assert anna.submit(anna.get("/snapshots"), "/snapshots/ticks", to="/snapshots/release").status == 400
 
 

@@ -254,7 +254,7 @@ def test_a_publication_that_watches_a_feed_is_tried_and_saved(archive: Archive) 
         trial = carl.submit(refused, "/publications/+new", typed | {"depth": ""}, to="/publications/+try")
         place = trial.path
         trial = until(lambda: found if "being tried" not in (found := carl.get(place)).words else None)
-        assert "The address leads to a feed" in trial.words and "1 items would be captured" in trial.words
+        assert "The address leads to a feed" in trial.words and "Items that would be captured: 1." in trial.words
         assert site.url("/a") in trial.words and site.count("/a") == 0
         saved = carl.submit(trial, "/publications/+new")
         assert saved.status == 200 and "saved" in saved.words, saved.words

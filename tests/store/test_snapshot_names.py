@@ -167,6 +167,14 @@ def test_a_crawl_is_named_by_its_number_its_name_and_its_publication(archive: Ar
     assert done.returncode == 0, done.stderr
 
 
+def test_snapshots_without_a_difference_are_said_to_be_alike(archive: Archive) -> None:
+    tag = _tags(TOWN)[0]
+    done = webarc("diff", tag, tag, "--archive", str(archive.root))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"webarc: {tag} and {tag} do not differ\n")
+    done = webarc("diff", tag, tag, "--json", "--archive", str(archive.root))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_candidates_are_listed_and_the_rest_is_counted(archive: Archive) -> None:
     done = webarc("stat", "201", "--archive", str(archive.root))
     begun = [row for row in KEPT if row.tag.startswith("201")]

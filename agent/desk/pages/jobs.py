@@ -272,15 +272,17 @@ def cards_with_servers(visit: DeskVisit) -> Iterator[JobCard]:
 
 
 #: Servers of a job that Running names; URLs of a job that are counted by server for a page; seconds for which that is
-#: kept: counting reads all rows, a million in about a second.
-_MOST_SERVERS, _MOST_URLS, _SECONDS_KEPT = 30, 1_000_000, 10
+#: kept: counting reads all rows, a million in one to three seconds.
+_MOST_SERVERS, _MOST_URLS, _SECONDS_KEPT = 30, 200_000, 10
 
 
 def _servers(visit: DeskVisit, job: JobState) -> ServersOfJob | None:
-    """Return the servers of a crawl; None where they are not known, or too many URLs would have to be counted."""
+    """Return the servers of a crawl, without any where too many URLs would be counted; None where nobody knows them."""
     archive = visit.desk.archive
-    if is_import(job.job) or not job.urls or sum(job.urls.values()) > _MOST_URLS:
+    if is_import(job.job) or not job.urls:
         return None
+    if sum(job.urls.values()) > _MOST_URLS:
+        return ServersOfJob((), 0)
 
     def counted() -> ServersOfJob | None:
         with suppress(WebarcError, OSError):  # it has not begun, or is about to end

@@ -587,7 +587,7 @@ def several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                  and (row := tables.row(record)) is not None]  # fmt: skip
     return visit.page(
         "several.html", ticked=forms.written(ticked), rows=lines(visit, shown), total=len(numbers),
-        fields=_common_fields(visit),
+        fields=(*fields.empty_about(visit), *_common_fields(visit)),
     )  # fmt: skip
 
 
@@ -611,7 +611,7 @@ def _common_fields(visit: DeskVisit) -> tuple[FormField, ...]:
 
 def save_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Change the same fields of several snapshots; a field that was left empty stays as it is in each."""
-    names = {field.name for field in FIELDS}
+    names = {*BY_NAME, *ABOUT}
     changes = {name: values[-1].strip() for name, values in visit.form.fields.items()
                if name in names and values[-1].strip()}  # fmt: skip
     if not changes:

@@ -216,7 +216,7 @@ _HELP: dict[int, str] = {
 }
 #: Name of what is no field of the 81 → label and help (msgids).
 _ABOUT: dict[str, tuple[str, str]] = {
-    "title": (msgid("Title"), msgid("How lists and readers call the crawl.")),
+    "title": (msgid("Title"), msgid("What readers call the crawl. The desk's lists call it by its host and time.")),
     "language": (msgid("Language"), msgid("Of most of its pages, as de or en.")),
     "access": (msgid("Access statement"), msgid("Who may see it, in words for readers.")),
 }
