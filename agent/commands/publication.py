@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import click
 from agent.commands.common import archive_option, opened, settings_of, stop_on_signals, values_of
 from agent.crawl import browser_check
 from agent.crawl.secrets import kept_back
-from agent.operations import first_crawls, trying
+from agent.operations import excluded_parts, first_crawls, trying
 from agent.operations.trying import NAMED_REFUSED, Answer, MoreByDefaults, ShownStart, Trial
 from agent.reports import tables
 from agent.service import agent_status, scheduler
@@ -300,7 +301,8 @@ def edit(
         held = next((known for known in settings.publications if known.name == name), None)
         if held is not None and not held.retired:
             click.echo(_line_of_next(place, held))
-            for line in _lines_of_differing(settings, held):
+            exclusions = _lines_of_exclusions(place, held) if "exclude" in values else ()
+            for line in (*exclusions, *_lines_of_differing(settings, held)):
                 click.echo(line)
     else:
         _in_editor(place, name)
@@ -359,6 +361,19 @@ def _lines_of_future(publication: Publication) -> Iterator[str]:
     yield from kept_back(publication)
 
 
+def _lines_of_exclusions(archive: Archive, publication: Publication) -> Iterator[str]:
+    """Yield how many URLs that its newest crawl knew each excluded part matches, and that one has no reason."""
+    for part in excluded_parts.count_matches(archive, publication.name, publication.exclude):
+        without = "" if part.has_reason else "; it has no reason, which the catalogue would keep"
+        if part.job:
+            least = "at least " * part.is_cut
+            yield f"{part.match} matches {least}{part.urls} of {part.known} URLs that {part.job} knew{without}"
+        elif without:
+            yield f"{part.match}{without}"
+    if (more := len(publication.exclude) - excluded_parts.MOST) > 0:
+        yield f"and {more} more excluded parts"
+
+
 def _lines_of_differing(settings: Settings, publication: Publication) -> Iterator[str]:
     """Yield the hosts of which another publication has other rules of when readers may see its crawls."""
     yield from (str(host) for host in agent_status.disagreements(settings) if publication.name in host.names)
@@ -372,7 +387,8 @@ def _tell_trial(archive: Archive, settings: Settings, publication: Publication, 
         differing = list(_lines_of_differing(settings, publication))
         print_object({**dataclasses.asdict(trial), "good": trial.is_good, "warnings": differing})
     else:
-        for line in (*_lines(trial), *_lines_of_future(publication), *_lines_of_differing(settings, publication)):
+        about = (_lines_of_exclusions(archive, publication), _lines_of_differing(settings, publication))
+        for line in itertools.chain(_lines(trial), _lines_of_future(publication), *about):
             click.echo(line)
     if not trial.is_good:
         sys.exit(Exit.INCOMPLETE)

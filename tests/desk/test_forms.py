@@ -18,7 +18,7 @@ from starlette.types import Message
 
 from agent.catalogue import stepfolders
 from agent.cli import cli
-from agent.crawl import job_folder, job_orders
+from agent.crawl import crawl_log, job_folder, job_orders
 from agent.crawl.discovery import Discovery
 from agent.crawl.job_folder import JobState, Phase, step_folder
 from agent.desk import forms, login
@@ -473,6 +473,26 @@ def test_comments_in_publications_d_are_kept_byte_for_byte(own: World) -> None:
     (folder / "q.toml").write_text("broken = [")
     until(lambda: "fault" in carl.get("/publications").words, "the desk has looked at publications.d")
     assert carl.get("/publications/q").status in (400, 503)
+
+
+def test_a_new_excluded_part_says_what_it_matches_and_that_it_has_no_reason(own: World) -> None:
+    folder = own.archive.settings.with_name("publications.d")
+    folder.mkdir()
+    (folder / "q.toml").write_text(f"[[publication]]\nname = 'q'\nurls = ['http://{DOMAIN}/']\n")
+    carl = own.served.client("carl")
+    until(lambda: carl.get("/publications/q").status == 200, "the desk has looked")
+    typed = {"exclude": f"{DOMAIN}/contact*\n{DOMAIN}/b* # elsewhere"}
+    page = carl.submit(carl.get("/publications/q"), "/publications/q", typed)
+    assert f"{DOMAIN}/contact* has no reason" in page.words and "the newest crawl knew" not in page.words
+    report = own.archive.reports / f"{compact_time(when(0))}-q"
+    report.mkdir()
+    tail = "text/html #000 20261001030000000+5 sha1:A - -"
+    lines = [f"2026-10-01T03:00:00.000Z 200 1 http://{DOMAIN}/{name} L - {tail}" for name in ("a", "b", "b2")]
+    crawl_log.write(report, lines)
+    typed = {"exclude": f"{DOMAIN}/contact* # own system\n{DOMAIN}/b* # elsewhere"}
+    page = carl.submit(carl.get("/publications/q"), "/publications/q", typed)
+    assert f"{DOMAIN}/contact*: of 3 addresses that the newest crawl knew, 0 match." in page.words
+    assert "no reason" not in page.words and f"{DOMAIN}/b*:" not in page.words, "that one is as before"
 
 
 def test_a_publication_says_that_another_one_shows_its_host_by_another_rule(own: World) -> None:

@@ -13,6 +13,7 @@ import click
 import pytest
 
 from agent.cli import cli
+from agent.crawl import crawl_log
 from agent.operations import trying
 from tests.support import crawls
 from tests.support.agents import agent, configure, job_of, reports, status
@@ -165,6 +166,22 @@ def test_one_that_differs_from_another_of_its_host_says_so(
         assert "other (by-hand) and own (automatic) differ in release or closed_for; readers see" in told
     run(archive, "retire", "other")
     assert "differ in" not in run(archive, "edit", "own", "--every", "monthly", capsys=capsys)
+
+
+def test_an_excluded_part_says_what_the_newest_crawl_knew_of_it(
+    archive: Archive, own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = archive.reports / "20261001T030000-own"
+    report.mkdir()
+    tail = "L - text/html #000 20261001030000000+5 sha1:A - -"
+    names = ("a", "mirror/a", "mirror/b")
+    crawl_log.write(report, [f"2026-10-01T03:00:00.000Z 200 1 http://e.org/{name} {tail}" for name in names])
+    parts = "exclude=[{match='e.org/mirror/*'}, {match='e.org/mirrors/*', reason='x'}]"
+    told = run(archive, "edit", "own", "--set", parts, capsys=capsys)
+    assert f"e.org/mirror/* matches 2 of 3 URLs that {report.name} knew; it has no reason" in told
+    assert f"e.org/mirrors/* matches 0 of 3 URLs that {report.name} knew\n" in told
+    assert "e.org/mirrors/*" in own.read_text()
+    assert "matches" not in run(archive, "edit", "own", "--every", "weekly", capsys=capsys)
 
 
 def test_one_that_is_added_says_when_it_begins(archive: Archive, capsys: pytest.CaptureFixture[str]) -> None:

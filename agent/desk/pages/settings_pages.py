@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
@@ -30,7 +31,7 @@ from agent.desk.pages.fields import FormSetting
 from agent.desk.theme import words
 from agent.desk.views import DifferingHost, FieldSet, FormField
 from agent.desk.visit import DeskVisit
-from agent.operations import first_crawls, trying
+from agent.operations import excluded_parts, first_crawls, trying
 from agent.operations.trying import Trial
 from agent.reports.explanations import explanation_of
 from agent.service import agent_status, scheduler
@@ -558,6 +559,7 @@ def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     Raises FieldsRefused, Busy; nothing is written then.
     """
     archive = visit.desk.archive
+    before = _held(visit, path_params.get("name", ""))
     if name := path_params.get("name", ""):
         settings_files.write_publication(archive, name, lambda: _edited(visit, name))
     else:
@@ -565,7 +567,29 @@ def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         values.setdefault("start", first_crawls.first_start(archive).replace(tzinfo=None))
         settings_files.write_publication(archive, name, lambda: settings_files.new_text(archive, name, values))
     visit.desk.look(surely=True)
-    return visit.led(f"/publications/{quote(name, safe='')}", _what_follows(visit, name))
+    about = " ".join(_of_exclusions(visit, before, _held(visit, name)))
+    message = f"{visit.said(_what_follows(visit, name))} {about}".rstrip()
+    return visit.led(f"/publications/{quote(name, safe='')}", message)
+
+
+def _held(visit: DeskVisit, name: str) -> Publication | None:
+    return next((known for known in visit.desk.settings().publications if known.name == name), None)
+
+
+def _of_exclusions(visit: DeskVisit, before: Publication | None, after: Publication | None) -> Iterator[str]:
+    """Yield how many addresses that the newest crawl knew each new excluded part matches; that one has no reason."""
+    old, new = (() if held is None else held.exclude for held in (before, after))
+    changed = excluded_parts.changed_since(old, new)
+    for part in excluded_parts.count_matches(visit.desk.archive, "" if after is None else after.name, changed):
+        number = partial(languages.number, language=visit.language)
+        if part.job:
+            urls = f"{'≥ ' * part.is_cut}{number(part.urls)}"
+            sentence = words.msgid("%(part)s: of %(known)s addresses that the newest crawl knew, %(count)s match.")
+            yield visit.said(sentence, part=part.match, known=number(part.known), count=urls)
+        if not part.has_reason:
+            yield visit.said(words.msgid("%(part)s has no reason; write it behind a #."), part=part.match)
+    if (more := len(changed) - excluded_parts.MOST) > 0:
+        yield visit.said(words.msgid("and %(count)s more"), count=languages.number(more, visit.language))
 
 
 def _new_values(visit: DeskVisit) -> tuple[str, dict[str, Any]]:
@@ -601,7 +625,7 @@ def _has_file(visit: DeskVisit, name: str) -> bool:
 
 def _what_follows(visit: DeskVisit, name: str) -> str:
     """Return that a publication was saved, and when it is crawled next."""
-    held = next((known for known in visit.desk.settings().publications if known.name == name), None)
+    held = _held(visit, name)
     if held is None or held.retired:
         return words.msgid("The publication was saved; it holds at once.")
     runs = visit.desk.history().runs.get(name, ())
