@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, settings_of, stop_on_signals, values_of
+from agent.commands.common import archive_option, opened, say_how_often, settings_of, stop_on_signals, values_of
 from agent.crawl import browser_check
 from agent.crawl.secrets import kept_back
 from agent.operations import excluded_parts, first_crawls, trying
@@ -79,7 +79,8 @@ def _lines_of_list(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         since = f" since {row['retired_since']}" if row["retired_since"] else ""
         why = f" ({row['retired_reason']})" if row["retired_reason"] else ""
-        coming = f"retired{since}{why}" if row["retired"] else f"every {row['interval']}, next {row['next']}"
+        often = f"{say_how_often(row['interval'])}, next {row['next']}"
+        coming = f"retired{since}{why}" if row["retired"] else often
         about = f": {row['description']}" if row["description"] else ""
         yield f"{row['name']} ({row['place']}), {coming}{about}"
     if not rows:
@@ -203,7 +204,7 @@ def add(
         raise UsageError("give start URLs, or --set list=FILE, or --set watch=FEED, whose new items are captured")
     if only_try:
         text = settings_files.new_text(place, name, values)
-        _tell_trial(place, *settings_files.with_text(place, name, text), form=form)
+        _tell_trial(place, *settings_files.with_text(place, name, text), form=form, is_in_force=False)
         return
     values.setdefault("start", first_crawls.first_start(place).replace(tzinfo=None))
     path = settings_files.write_publication(place, name, lambda: settings_files.new_text(place, name, values))
@@ -291,7 +292,7 @@ def edit(
         unsets = (*unsets, *settings_files.written_of_retirement(place, name) - {*unsets})
     if only_try:
         text = settings_files.edited_text(place, name, values, unsets)
-        _tell_trial(place, *settings_files.with_text(place, name, text), form=form)
+        _tell_trial(place, *settings_files.with_text(place, name, text), form=form, is_in_force=False)
     elif values or unsets:
         path = settings_files.write_publication(
             place, name, lambda: settings_files.edited_text(place, name, values, unsets)
@@ -346,14 +347,15 @@ def try_(name: str, archive: str | None, form: Form) -> None:
     _tell_trial(place, settings, chosen_publication, form=form)
 
 
-def _lines_of_future(publication: Publication) -> Iterator[str]:
+def _lines_of_future(publication: Publication, *, is_in_force: bool = True) -> Iterator[str]:
     """Yield when a publication will be crawled, and that readers wait for a release, where they do."""
-    name = publication.name
     if not publication.retired:
         first = f" from {format_time(publication.start)} on" if publication.start is not None else ""
+        crawls = "crawls" if is_in_force else "would crawl"
+        ends = f"`webarc-agent publication retire {publication.name}` ends that"
         yield (
-            f"a running agent crawls it every {publication.crawl.interval}{first} (the setting interval); "
-            f"`webarc-agent publication retire {name}` ends that"
+            f"a running agent {crawls} it {say_how_often(publication.crawl.interval)}{first} (the setting interval); "
+            + (ends if is_in_force else "nothing is changed until the command is run without --try")
         )
     if publication.release == Release.BY_HAND:
         why = ", since it has a login, cookies or headers" if publication.has_secrets else ""
@@ -379,7 +381,9 @@ def _lines_of_differing(settings: Settings, publication: Publication) -> Iterato
     yield from (str(host) for host in agent_status.disagreements(settings) if publication.name in host.names)
 
 
-def _tell_trial(archive: Archive, settings: Settings, publication: Publication, *, form: Form) -> None:
+def _tell_trial(
+    archive: Archive, settings: Settings, publication: Publication, *, form: Form, is_in_force: bool = True
+) -> None:
     """Try a publication and print what came of it; exit with 3 where that was not good."""
     profile = settings.profiles.get(publication.profile or "")
     trial = trying.attempt(archive, publication, profile, settings.crawl.max_instances, stop_on_signals())
@@ -387,8 +391,9 @@ def _tell_trial(archive: Archive, settings: Settings, publication: Publication, 
         differing = list(_lines_of_differing(settings, publication))
         print_object({**dataclasses.asdict(trial), "good": trial.is_good, "warnings": differing})
     else:
+        future = _lines_of_future(publication, is_in_force=is_in_force)
         about = (_lines_of_exclusions(archive, publication), _lines_of_differing(settings, publication))
-        for line in itertools.chain(_lines(trial), _lines_of_future(publication), *about):
+        for line in itertools.chain(_lines(trial), future, *about):
             click.echo(line)
     if not trial.is_good:
         sys.exit(Exit.INCOMPLETE)

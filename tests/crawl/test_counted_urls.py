@@ -168,6 +168,9 @@ def test_each_missing_url_of_a_bad_site_is_listed_by_its_count(archive: Archive,
             out = crawls.run_command(*report, "--status", row["key"], "--format", "csv").out
             assert len(out.splitlines()) == row["urls"] + 1
     assert "is no word" in crawls.run_command(*report, "--word", "no-word").err
+    for other in (("--url", site.url("/")), ("--text",), ("--shown",), ("--shares",), ("--storage",)):
+        refused = crawls.run_command(*report, "--word", "robots", *other)
+        assert refused.code == 1 and "list URLs: leave out --url" in refused.err, other
     assert crawls.run_command(*report, "--word", "trap:url-length").out == "no URL is so\n"
 
 

@@ -188,15 +188,20 @@ def test_one_that_is_added_says_when_it_begins(archive: Archive, capsys: pytest.
     """Without an agent its first crawl is due at once, so that `start --once` has something to do."""
     before = now().replace(second=0, microsecond=0)
     said = run(archive, "add", "new", "www.e.org", "--every", "monthly", capsys=capsys)
-    assert "its first crawl begins as soon as an agent runs" in said and "crawls it every 1 month" in said
+    assert "its first crawl begins as soon as an agent runs" in said and "crawls it every month" in said
     found = loaded(archive, "new")
     assert found.start is not None and before <= found.start <= now(), "months are counted from it"
     assert str(found.crawl.interval) == "1 month"
     said = run(archive, "add", "later", "www.e.org", "--start", "2040-01-31", "--set", "depth=2", capsys=capsys)
     assert "its first crawl begins at 2040-01-31T00:00:00 CET, up to 2 links from its start URLs" in said
-    said = run(archive, "edit", "later", "--every", "weekly", capsys=capsys)
+    said = run(archive, "edit", "later", "--every", "2 weeks", capsys=capsys)
     assert "its first crawl begins at 2040-01-31T00:00:00 CET" in said
+    assert "later (publications.d/later.toml), every 2 weeks, next 2040" in run(archive, "list", capsys=capsys)
+    run(archive, "edit", "later", "--every", "weekly")
     assert str(loaded(archive, "later").crawl.interval) == "1 week"
+    capsys.readouterr()
+    assert "later (publications.d/later.toml), every week, next 2040" in run(archive, "list", capsys=capsys)
+    assert "  later: every week, next 2040" in run_command("status", "--archive", archive.root).out
     assert "is no time; write now" in refused(archive, "add", "x", "www.e.org", "--start", "tomorrow")
     assert "is no interval; write for instance 'weekly'" in refused(
         archive, "add", "x", "www.e.org", "--every", "often"

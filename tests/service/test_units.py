@@ -107,6 +107,16 @@ def test_what_a_unit_may_touch_follows_the_archive(archive: Archive) -> None:
     assert "ProtectHome=read-only" in unit_text(_template(Part.AGENT), at_home)
 
 
+def test_a_desk_sees_the_backup_whose_age_it_shows(archive: Archive) -> None:
+    archive.settings.write_text('[backup]\nto = "/run/user/backup"\n')
+    text = run_command("service", "print", "desk", "--archive", archive.root).out
+    assert "ProtectHome=read-only" in text and "/run/user" not in text, "it reads it only"
+    desk = UnitOf(part=Part.DESK, name="x", root=Path("/srv/x"), programs=Path("/opt/bin"), user="a", group="a")
+    assert "ProtectHome=true" in unit_text(_template(Part.DESK), desk)
+    reads = dataclasses.replace(desk, reads=(Path("/home/backup"),))
+    assert "ProtectHome=read-only" in unit_text(_template(Part.DESK), reads)
+
+
 def test_a_unit_of_ones_own_needs_no_root(archive: Archive, tmp_path: Path) -> None:
     for part in ("agent", "desk", "room"):
         done = run_command(

@@ -33,7 +33,7 @@ from webarcfs.access.access_rules import Access, AccessRule
 from webarcfs.archive.catalogue.catalogue import RecordRow, release_of
 from webarcfs.archive.catalogue.record import PATCH
 from webarcfs.archive.config import validators
-from webarcfs.archive.model.errors import NotFound, SettingsError, TookTooLong, UsageError, WebarcError
+from webarcfs.archive.model.errors import SettingsError, TookTooLong, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, now
 from webarcfs.archive.system import clocks
 from webarcfs.room.pages.lists import page_in, way_through
@@ -139,7 +139,7 @@ def _values_of(visit: DeskVisit, url: str, job: str) -> dict[str, Any]:
     archive = visit.desk.archive
     with clocks.under(clocks.Deadline(_SECONDS)):
         search = url_fates.search_crawls(archive, url, first=job)
-    fate = next((each for each in search.fates if each.job == job), None)
+    fate = next((fate for fate in search.fates if fate.job == job), None)
     if fate is None and not (job and job in search.without):
         fate = url_fates.newest_that_knows(search.fates)
     values: dict[str, Any] = {
@@ -147,8 +147,8 @@ def _values_of(visit: DeskVisit, url: str, job: str) -> dict[str, Any]:
         "rule": _rule_on(visit, url),
         "named": _crawl_link(visit, job) if job and fate is None else None,
     }  # fmt: skip
-    others = [each for each in search.fates if each is not fate]
-    values["others"] = [_crawl_of_url(visit, each, url) for each in others[:_MOST_CRAWLS]]
+    others = [other for other in search.fates if other is not fate]
+    values["others"] = [_crawl_of_url(visit, other, url) for other in others[:_MOST_CRAWLS]]
     values["more_crawls"] = len(others[_MOST_CRAWLS:])
     if fate is not None:
         values |= _values_of_fate(visit, search, fate)
@@ -209,8 +209,8 @@ def _rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
 
 def _readers_of(row: RecordRow) -> dict[str, Any]:
     """Return whether readers see a crawl (a msgid if not), and from when on."""
-    is_told, until = release_of(row.state, held=False, closed_for=row.closed_for, captured=row.date)
-    if not is_told:
+    is_released, until = release_of(row.state, held=False, closed_for=row.closed_for, captured=row.date)
+    if not is_released:
         return {"readers": words.msgid("Readers do not see this crawl: it is not released.")}
     return {"until": until if until is not None and now() < until else None}
 
@@ -261,8 +261,9 @@ def _offer_of_source(
 ) -> _PatchOffer | None:
     """Return how a crawl gets a page that it never saw: the one that is named, or the newest of a publication."""
     last = visit.desk.history().last
-    named = [job] if job else [last[source.publication] for source, _, _ in sources if source.publication in last]
-    return next(filter(None, (_offer(visit, name, url) for name in named[:1])), None)
+    newest = (last[source.publication] for source, _, _ in sources if source.publication in last)
+    name = job or next(newest, "")
+    return _offer(visit, name, url) if name else None
 
 
 # == the URLs of a count ==============================================================================================
@@ -283,15 +284,14 @@ def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     selection = _selection(visit)
     first = (page_in(visit.parameter("page")) - 1) * ROWS
     with clocks.under(clocks.Deadline(_SECONDS)):
-        found = page_of(archive, job, selection, first, ROWS)
+        urls = page_of(archive, job, selection, first, ROWS)
     parameters = selection.as_parameters()
     pages, _ = way_through(
-        first // ROWS + 1, max(found.total, first + len(found.rows)), ROWS,
-        lambda page: visit.with_parameters(page=page if page > 1 else None),
-    )  # fmt: skip
+        first // ROWS + 1, urls.total, ROWS, lambda page: visit.with_parameters(page=page if page > 1 else None)
+    )
     row = None if is_open else _record_of(visit, job)
     offer = None
-    if row is not None and found.total and selection.is_kept is not True:
+    if row is not None and urls.total and selection.is_kept is not True:
         offer = offer_of(visit, row, snapshots.patch_button(visit, row, selection=parameters))
     here = f"/report/{quote(job, safe='')}/urls"
     return visit.page(
@@ -303,12 +303,12 @@ def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         chosen=list(_chosen(visit, selection)),
         rows=[
             (view_of(line), line, f"/missing?{urlencode({'url': line.url} | ({} if is_open else {'crawl': job}))}")
-            for line in found.rows
+            for line in urls.rows
         ],
         pages=pages,
-        total=found.total,
-        read=found.read,
-        is_cut=found.is_cut,
+        total=urls.total,
+        read=urls.read,
+        is_cut=urls.is_cut,
         offer=offer,
         most=patching.MOST_URLS,
         csv=f"{here}.csv?{urlencode(parameters)}",
@@ -380,7 +380,6 @@ def _selection(visit: DeskVisit) -> UrlSelection:
 def _known_job(visit: DeskVisit, path_params: Mapping[str, str]) -> str:
     """Return a job that has a report, or is open. Raises NotFound."""
     job, archive = path_params["job"], visit.desk.archive
-    is_name = "/" not in job and not job.startswith(".")
-    if not is_name or not ((archive.reports / job).is_dir() or (archive.jobs / job).is_dir()):
-        raise NotFound(f"there is no report of {job}")
-    return job
+    if "/" not in job and not job.startswith(".") and (archive.jobs / job).is_dir():
+        return job
+    return jobs.report_folder(archive, job).name
