@@ -17,6 +17,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator
 
 from agent.crawl import crawl_log, job_folder, job_orders
+from agent.crawl.discovery import Discovery
 from agent.crawl.job_folder import JobState, Phase, SavedPage
 from agent.operations import records, saving
 from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id, when
@@ -29,6 +30,7 @@ from webarcfs.access import access_rules
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 
@@ -50,7 +52,13 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = archive.settings.with_name("publications.d")
     folder.mkdir()
     (folder / "q.toml").write_text('[[publication]]\nname = "q"\nurls = ["http://www.example.test/"]\n')
+    retired = 'retired = true\nretired_since = 2026-10-01T12:00:00\nretired_reason = "it has moved"\n'
+    (folder / "r.toml").write_text(f'[[publication]]\nname = "r"\nurls = ["http://www.example.test/r"]\n{retired}')
     (archive.jobs / JOB).mkdir()
+    asked = settings_files.load(archive.settings)[0].publications[0]
+    with job_folder.opened(archive.jobs / JOB) as frontier, frontier.changes():
+        hosts = "www.example.test", f"{'a-long-name.' * 12}example.test"
+        Discovery(frontier, asked).seeds([f"http://{host}/" for host in hosts])
     job_folder.save_item(archive.jobs / JOB, job(10))
     (archive.reports / JOB.replace("10T", "05T")).mkdir()
     for at in range(INCOMPLETE + 1):
@@ -239,8 +247,10 @@ def test_the_cycle_and_an_exclusion_take_two_and_save(hand: Hand, busy: World) -
     hand.click("main button:text-is('Save')")
     text = busy.archive.settings.with_name("publications.d").joinpath("q.toml").read_text()
     assert 'interval = "2 weeks"' in text and 'reason = "secondary information"' in text
-    hand.click("main button:has-text('Retire it')")
-    assert "retired" in hand.words
+    hand.click("main summary:has-text('Retire it')")
+    hand.tab.fill("#retire-reason", "it has moved")
+    hand.click("main button:text-is('Retire it')")
+    assert "Retired since" in hand.words and "it has moved" in hand.words
 
 
 def test_what_is_wrong_is_named_above_and_leads_to_its_field(hand: Hand) -> None:
@@ -327,8 +337,8 @@ def pages(busy: World) -> list[str]:
     record = f"/snapshot/{busy.ids[7]}"
     return [
         "/", "/snapshots", record, f"{record}/preview", f"/compare/{busy.ids[6]}..{busy.ids[7]}", "/running",
-        "/publications", "/publications/q", "/publications/+new", "/registers", "/access", "/options", "/new",
-        "/feed",
+        "/publications", "/publications/q", "/publications/r", "/publications/+new", "/registers", "/access", "/options",
+        "/new", "/feed",
         "/snapshots/edit?ticked=1,2", "/nothing", f"/report/{busy.ids[7]}", f"/report/{busy.ids[7]}/urls?word=robots",
         "/missing", "/missing?url=no+address", f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fprivate",
         f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fnever",
