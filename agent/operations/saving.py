@@ -35,6 +35,7 @@ from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import SAVED, AtDeadline, Fetcher, Publication, Settings
 from webarcfs.archive.config.validators import Interval, start_url
+from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import compact_time, from_epoch
 from webarcfs.archive.model.sites import split_port
@@ -334,6 +335,15 @@ def lines_of(archive: Archive, job: str, url: str) -> list[LogLine]:
             followed[here] = target
         return list(followed.values())
     return []
+
+
+def snapshot_of(archive: Archive, job: str, url: str) -> str:
+    """Return the commitTag of the snapshot that an ended job made of a URL's host; empty where there is none."""
+    with contextlib.suppress(Damaged, OSError):
+        item = job_folder.load_item(archive.reports / job)
+        host = split(arc_path(url))[0]
+        return next((tag for tag in item.tags if tag.partition("@")[2] == host), "") if item is not None else ""
+    return ""
 
 
 def why_not(lines: list[LogLine]) -> list[str]:
