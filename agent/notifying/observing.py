@@ -19,7 +19,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.crawl.job_folder import JobState, Phase, is_patch, kind_of, load_item, publication_of
+from agent.crawl.job_folder import (
+    ITEM_FILE,
+    JobState,
+    Phase,
+    is_page,
+    is_patch,
+    kind_of,
+    load,
+    load_item,
+    publication_of,
+)
 from agent.indexing import fulltext
 from agent.notifying import conditions
 from agent.notifying.conditions import AmissCondition, BackupState, Key, Observation
@@ -145,7 +155,7 @@ def _crawls(look: ArchiveLook, seen: Mapping[str, SeenCrawl], findings: _Finding
         if name in newest:
             findings.amiss += _of_newest(look, name, newest[name], findings)
     jobs = scheduler.read(look.archive).open
-    _jobs(jobs, findings)
+    _jobs(look, jobs, findings)
     _nothing_captured(look, known, jobs, findings)
     return known
 
@@ -203,14 +213,26 @@ def _ended(look: ArchiveLook, name: str) -> tuple[dict[str, Any] | None, tuple[s
         return None, ()
 
 
-def _jobs(jobs: tuple[JobState, ...], findings: _Findings) -> None:
+def _jobs(look: ArchiveLook, jobs: tuple[JobState, ...], findings: _Findings) -> None:
     """Add the jobs that failed, also while they are tried again; a job that was stopped neither failed nor is over."""
     for job in jobs:
         subject = kind_of(job.job)
         if job.state is Phase.FAILED or job.failures:
-            findings.amiss.append(conditions.failed_job(subject, job.job, job.reason, job.failures))
+            page = _page_of(look, job.job) if is_page(job.job) else ""
+            findings.amiss.append(
+                conditions.failed_job(subject, job.job, job.reason, job.failures, updated=job.updated, page=page)
+            )
         else:
             findings.unsure.add((NotificationKind.CRAWL_FAILED, subject))
+
+
+def _page_of(look: ArchiveLook, job: str) -> str:
+    """Return the URL that an open job saves; empty where that cannot be read."""
+    with suppress(Damaged, OSError):
+        definition = load(look.archive.jobs / job)
+        if definition is not None and definition.page is not None:
+            return definition.page.url
+    return ""
 
 
 def _nothing_captured(
@@ -252,13 +274,25 @@ def _records(look: ArchiveLook, findings: _Findings) -> None:
     failed = {row.id for row in unlike}
     for row in waiting:
         if row.id not in failed:
-            findings.amiss.append(conditions.waits(row.id, _title(row), has_passed=row.progress.passed))
+            ended = _ended_at(look, row.id)
+            findings.amiss.append(conditions.waits(row.id, _title(row), has_passed=row.progress.passed, since=ended))
     for row in unlike:
         is_newest = newest.get(row.publication, (0, 0))[1] <= int(row.date.timestamp())
         if row.id in must_wait or is_newest:
-            condition = conditions.waits(row.id, _title(row), has_passed=False, must_wait=row.id in must_wait)
+            condition = conditions.waits(
+                row.id, _title(row), has_passed=False, must_wait=row.id in must_wait, since=_ended_at(look, row.id)
+            )
             findings.amiss.append(condition)
 
 
+def _ended_at(look: ArchiveLook, record: str) -> datetime | None:
+    """Return when the job of a record ended: when its report was written. None where it has no report."""
+    with suppress(OSError):
+        return from_epoch((look.archive.reports / record / ITEM_FILE).stat().st_mtime)
+    return None
+
+
 def _title(row: RecordRow) -> str:
-    return f"{row.title or row.publication}, {from_epoch(row.date.timestamp()):%Y-%m-%d}"
+    """Return what a crawl is called, with its date; the title that no person gave has that already."""
+    title, date = row.title or row.publication, f"{from_epoch(row.date.timestamp()):%Y-%m-%d}"
+    return title if date in title else f"{title}, {date}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
@@ -108,6 +109,8 @@ def test_a_release_is_over_without_a_word(own: World, tmp_path: Path) -> None:
     notifier.watch(own.archive, threading.Event())
     messages = sinks.recorded(tmp_path / "told")
     assert sorted(message["type"] for message in messages) == ["agent-down", *["waits-for-release"] * 3]
+    texts = [message["data"]["text"] for message in messages if message["type"] == "waits-for-release"]
+    assert all(len(re.findall(r"\d{4}-\d\d-\d\d", text)) == 1 for text in texts), texts
     anna = own.served.client("anna")
     page = anna.get(f"/snapshot/{own.ids[4]}")
     assert anna.submit(page, f"/snapshot/{own.ids[4]}/release").status == 200
