@@ -107,6 +107,13 @@ def publication_name(url: str) -> str:
 _LONGEST, _MOST_BYTES, _MOST_DOCUMENTS = Interval(15, "minute"), 1_000_000_000, 2_000
 
 
+def publication_of(settings: Settings, url: str = "") -> Publication:
+    """Return the publication that a saved page is added to, as the settings have it; without a URL, any host's."""
+    name = publication_name(url) if url else f"{SAVED}host"
+    own = next((publication for publication in settings.publications if url and publication.name == name), None)
+    return own or settings.unlisted(name, release=settings.save.release or settings.release.release)
+
+
 def define(
     settings: Settings, page: SavedPage, *, fetcher: str = "", values: dict[str, Any] | None = None
 ) -> Definition:
@@ -114,9 +121,7 @@ def define(
 
     `values` are settings of a crawl that go before these. Raises SettingsError.
     """
-    name = publication_name(page.url)
-    own = next((publication for publication in settings.publications if publication.name == name), None)
-    publication = own or settings.unlisted(name, release=settings.save.release or settings.release.release)
+    publication = publication_of(settings, page.url)
     crawl = publication.crawl
     given: dict[str, Any] = {"fetcher": Fetcher(fetcher)} if fetcher else {}
     crawl = config.override(crawl, {**given, **(values or {})}, "saving a page")

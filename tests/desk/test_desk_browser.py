@@ -405,10 +405,11 @@ def test_the_page_that_is_saved_is_followed_until_it_has_ended(busy: World, hand
     assert figure.inner_text() == "1"
     job_folder.save_item(folder, replace(state, documents=7))
     figure.filter(has_text="7").wait_for()
-    assert hand.tab.locator("[data-ends]").is_hidden()
+    assert hand.tab.locator("[data-ends]").is_hidden() and hand.tab.locator("[data-runs]").is_visible()
     folder.rename(busy.archive.reports / asked.job)
     (busy.archive.reports / asked.job / "summary.json").write_text(json.dumps({"page": "http://live.test/"}))
     hand.tab.locator("[data-ends]").wait_for(state="visible")
+    assert hand.tab.locator("[data-runs]").is_hidden(), "what has ended shows no more how far it is"
     hand.tab.click("[data-ends] a")
     assert "could not be saved" in hand.words
 

@@ -144,7 +144,7 @@ def _values_of(visit: DeskVisit, url: str, job: str) -> dict[str, Any]:
         fate = url_fates.newest_that_knows(search.fates)
     values: dict[str, Any] = {
         "url": url, "unread": search.unread, "older": search.older, "damaged": search.damaged,
-        "rule": _rule_on(visit, url),
+        "rule": rule_on(visit, url),
         "named": _crawl_link(visit, job) if job and fate is None else None,
     }  # fmt: skip
     others = [other for other in search.fates if other is not fate]
@@ -174,7 +174,7 @@ def _values_of_fate(visit: DeskVisit, search: UrlSearch, fate: CrawlFate) -> dic
         "preview": f"{snapshots.href_of(row.id)}/preview?{urlencode({'url': main.url})}"
         if row is not None and main.archived else "",
         "offer": None if main.archived else _offer(visit, fate.job, main.url),
-        **(_readers_of(row) if row is not None and main.archived else {}),
+        **(readers_of(row) if row is not None and main.archived else {}),
     }  # fmt: skip
 
 
@@ -198,7 +198,7 @@ def _beside(visit: DeskVisit, url: str, *, has_line: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
+def rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
     """Return the rule that withholds a page from readers now; without its reason where the reasons cannot be read."""
     with suppress(SettingsError, OSError):
         rules, _ = access_rules.load_with_fault(visit.desk.archive)
@@ -207,7 +207,7 @@ def _rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
     return None
 
 
-def _readers_of(row: RecordRow) -> dict[str, Any]:
+def readers_of(row: RecordRow) -> dict[str, Any]:
     """Return whether readers see a crawl (a msgid if not), and from when on."""
     is_released, until = release_of(row.state, held=False, closed_for=row.closed_for, captured=row.date)
     if not is_released:
