@@ -39,11 +39,16 @@ class FormField:
 
 @dataclass(frozen=True, slots=True)
 class FieldSet:
-    """Fields that belong together, under a heading (a msgid). `is_open`: it is unfolded."""
+    """Fields that belong together, under a heading (a msgid). `is_open`: it is unfolded.
+
+    Below them are notes (msgids), the last one of `command` where there is one.
+    """
 
     heading: str
     fields: tuple[FormField, ...]
     is_open: bool = True
+    notes: tuple[str, ...] = ()
+    command: str = ""
 
 
 # -- snapshots ---------------------------------------------------------------------------------------------------------

@@ -63,6 +63,17 @@ def test_no_program_and_no_file_is_set_at_the_desk(own: World) -> None:
     assert not any(f"{name} =" in own.archive.settings.read_text() for name in names)
 
 
+def test_the_options_say_whether_a_program_is_run_and_how_to_send_a_test(own: World) -> None:
+    adam = own.served.client("adam")
+    page = adam.get("/options")
+    assert "No program is run for notifications." in page.words and "notify test" not in page.words
+    own.archive.settings.write_text(TOML + sinks.settings(command=["/usr/local/bin/tell"]))
+    page = adam.get("/options")
+    assert "A program is run for each notification, too." in page.words and "/usr/local" not in page.words
+    assert f"webarc-agent notify test --archive {own.archive.root}" in page.words
+    assert "Dieser Befehl schickt auf jedem Weg eine Probe:" in adam.get("/options?lang=de").words
+
+
 def test_german_pages_have_german_words(own: World) -> None:
     adam = own.served.client("adam")
     german = adam.get("/options?lang=de")
