@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -321,6 +323,31 @@ def test_prometheus_takes_the_examples_and_alerts_after_two_intervals(tmp_path: 
               " {summary: 'The agent of an archive does not run'}"]  # fmt: skip
     (tmp_path / "test.yml").write_text("\n".join(lines) + "\n")
     _promtool("test", "rules", tmp_path / "test.yml")
+
+
+def test_the_plugin_has_the_codes_that_nagios_takes(archive: Archive, tmp_path: Path) -> None:
+    """0 is well, 1 a warning, 2 critical, 3 unknown; the first line says what it is."""
+
+    def check(*words: str) -> tuple[int, str]:
+        programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": programs, "XDG_CONFIG_HOME": str(tmp_path)}
+        done = subprocess.run(
+            [ROOT / "examples/check_webarc", *words], env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout.partition("\n")[0]
+
+    root = str(archive.root)
+    assert check(root) == (0, "ok")
+    job = archive.jobs / "20261105T010000-town"
+    job.mkdir()
+    _save(job, JobState(job=job.name, publication="town", state=Phase.INTERRUPTED, held="paused"))
+    assert check(root) == (1, f"warning  {job.name}: waits for an order: paused")
+    _save(job, JobState(job=job.name, publication="town", state=Phase.FAILED, reason="no space"))
+    assert check(root) == (2, f"FAULT    {job.name}: failed: no space")
+    (tmp_path / "webarc").mkdir()
+    (tmp_path / "webarc" / "archives.toml").write_text("no TOML\n")
+    code, line = check("town")
+    assert code == 3 and "not TOML" in line
 
 
 def test_the_readme_shows_what_the_examples_have() -> None:
