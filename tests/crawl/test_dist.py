@@ -43,7 +43,7 @@ def test_a_wheel_has_all_that_runs_and_nothing_else(dist: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {f"webarcfs/_data/{path.relative_to(_ROOT)}" for path in (_ROOT / "sql").rglob("*.sql")} <= names
-    assert {f"webarcfs/_data/examples/webarc-{part}@.service" for part in Part} <= names
+    assert {f"webarcfs/_data/examples/{name}" for part in Part for name in part.templates} <= names
     for package in ("webarcfs", "agent"):
         folder = _ROOT / package
         ours = {path.relative_to(_ROOT).as_posix() for path in folder.rglob("*") if path.is_file()}
