@@ -14,6 +14,9 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from agent.crawl.vocabulary import TOO_FEW
+from agent.maintenance import backup_mark
+from webarcfs.archive.catalogue.record import OCCASION, PAGE, PATCH
 from webarcfs.archive.config.settings import SAVED, NotificationKind, Publication
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged
@@ -32,9 +35,9 @@ ENDED_BY_PEOPLE = frozenset({NotificationKind.CHECK_FAILED, NotificationKind.WAI
 _LITTLE, _SHARE = 2 << 30, 0.05
 #: Intervals after which a publication that captured nothing is reported.
 _INTERVALS = 2
-#: How the reason of a host begins of which a crawl found too little to be believed (`agent/pipeline/publish.py`).
-_TOO_FEW = "found "
 _MOST_NAMED = 5
+#: What jobs beside the schedule are called; all others are imports.
+_BESIDE = {OCCASION: "the crawl on an occasion of", PATCH: "the patch of a crawl of"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +98,10 @@ class BackupState(Enum):
 
 
 def backup_state(mark: Mapping[str, Any] | None, at: datetime, age: Interval) -> BackupState:
-    """Return how a backup with this mark is at a time; None: there is no mark."""
+    """Return how a backup with this mark is at a time, by the last whole one; None: there is no mark."""
     if mark is None:
         return BackupState.MISSING
-    try:
-        finished = parse_time(str(mark["finished"])) if mark["finished"] else None
-    except (Damaged, KeyError, TypeError):
-        finished = None
+    finished = backup_mark.last_finished(mark)
     return BackupState.GOOD if finished is not None and age.after(finished) > at else BackupState.OLD
 
 
@@ -135,10 +135,9 @@ def called(subject: str, page: str = "") -> str:
     publication, sign, rest = subject.partition("+")
     if not sign:
         return f"the crawl of {publication}"
-    if rest == "page":
-        return f"the saving of {page or f'a page of {publication.removeprefix(SAVED)}'}"
-    beside = {"occasion": "the crawl on an occasion of", "patch": "the patch of a crawl of"}
-    return f"{beside.get(rest, 'the import into')} {publication}"
+    if sign + rest == PAGE:
+        return f"the saved page {page or f'of {publication.removeprefix(SAVED)}'}"
+    return f"{_BESIDE.get(sign + rest, 'the import into')} {publication}"
 
 
 def of_report(
@@ -155,7 +154,7 @@ def of_report(
     job, what = str(summary.get("job", "")), called(subject, str(summary.get("page", "")))
     ended = _time(summary.get("finished"))
     reasons = {} if is_complete else {str(host): str(reason) for host, reason in _reasons(summary)}
-    shrunk = [host for host, reason in reasons.items() if reason.startswith(_TOO_FEW)]
+    shrunk = [host for host, reason in reasons.items() if reason.startswith(TOO_FEW)]
     if shrunk:
         text = f"{what} found much less than before, and removed nothing: {_named(shrunk, reasons)}"
         yield AmissCondition(NotificationKind.CRAWL_SHRANK, subject, text, job, lasts=lasts, since=ended)

@@ -6,12 +6,14 @@ import base64
 import re
 import shlex
 import socket
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from agent.crawl import public_proxy
 from agent.crawl.job_folder import SavedPage
 from agent.crawl.public_proxy import PublicProxy
 from agent.crawl.vocabulary import Reason
@@ -246,6 +248,30 @@ def test_nobody_else_on_the_machine_gets_through(proxy: PublicProxy, public: Sit
         assert _ask(proxy, line, is_allowed=False).startswith(b"HTTP/1.1 407 ")
         assert public.requests == []
         assert b"hello" in _ask(proxy, line, f"Host: {public.host}")
+
+
+def test_a_request_that_comes_byte_by_byte_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else anybody on the machine could hold all connections, and no wget would get one."""
+    monkeypatch.setattr(public_proxy, "_HEAD_SECONDS", 0.2)
+    has_ended = threading.Event()
+    client, other = socket.socketpair()
+
+    def drip() -> None:
+        for _ in range(100):  # ten times as long as a head may take
+            if has_ended.wait(0.02):
+                return
+            other.sendall(b"x")
+        other.shutdown(socket.SHUT_WR)
+
+    with client, other:
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            with pytest.raises(TimeoutError):
+                public_proxy._read_head(client)
+        finally:
+            has_ended.set()
+            thread.join()
 
 
 @pytest.mark.parametrize("port", [22, 25, 6667])

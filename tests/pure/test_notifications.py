@@ -238,24 +238,26 @@ def test_a_report_tells_an_incomplete_crawl_from_one_that_shrank() -> None:
     assert many.text.startswith("the crawl of a is incomplete: h0.org (dns)") and many.text.endswith("7 more hosts")
 
 
-def test_a_job_is_called_what_it_is() -> None:
+def test_a_page_that_was_not_saved_is_named() -> None:
     (saved,) = conditions.of_report(
         "saved-e.org-81+page",
         {"page": "http://e.org:81/a", "finished": format_time(AT), **report(("e.org:81", False, "dns"))},
     )
-    assert saved.text == "the saving of http://e.org:81/a is incomplete: e.org:81 (dns)" and saved.since == AT
+    assert saved.text == "the saved page http://e.org:81/a is incomplete: e.org:81 (dns)" and saved.since == AT
     failed = conditions.failed_job(
         "saved-e.org+page", "j", "no space", 1, updated=format_time(AT), page="http://e.org/"
     )
-    assert failed.text == "the saving of http://e.org/ failed: no space" and failed.since == AT
-    assert conditions.failed_job("saved-e.org+page", "j", "", 1).text.startswith("the saving of a page of e.org failed")
-    names = {
-        "a": "the crawl of a",
-        "a+patch": "the patch of a crawl of a",
-        "a+occasion": "the crawl on an occasion of a",
-        "a+0a1b2c": "the import into a",
-    }
-    assert {subject: conditions.called(subject) for subject in names} == names
+    assert failed.text == "the saved page http://e.org/ failed: no space" and failed.since == AT
+    assert conditions.failed_job("saved-e.org+page", "j", "", 1).text.startswith("the saved page of e.org failed")
+
+
+@pytest.mark.parametrize("kind, words", [
+    ("town", "the crawl of town"), ("town+occasion", "the crawl on an occasion of town"),
+    ("town+patch", "the patch of a crawl of town"), ("e.org+page", "the saved page of e.org"),
+    ("town+0abc", "the import into town"),
+])  # fmt: skip
+def test_each_kind_of_job_has_its_name(kind: str, words: str) -> None:
+    assert conditions.failed_job(kind, f"20261130T070000-{kind}", "dns", 1).text == f"{words} failed: dns"
 
 
 def test_nothing_captured_is_said_after_two_intervals() -> None:
@@ -289,6 +291,15 @@ def test_since_is_when_it_began_and_not_when_it_was_told() -> None:
     assert sent == () and later == known, "it lasts since then"
     ahead = replace(condition, since=AT + timedelta(days=3))
     assert advance(Known(), seen(ahead), SETTINGS, "here")[1][0].since == AT, "by a clock that was set back"
+
+
+def test_a_backup_that_runs_is_as_old_as_the_last_whole_one() -> None:
+    """Else people would be told of each backup as it begins, and again as it ends."""
+    week = Interval(1, "week")
+    runs = {"finished": None, "last": format_time(AT - timedelta(days=6))}
+    assert conditions.backup_state(runs, AT, week) is BackupState.GOOD
+    for last in (format_time(AT - timedelta(days=7)), None, 7):
+        assert conditions.backup_state({**runs, "last": last}, AT, week) is BackupState.OLD
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------

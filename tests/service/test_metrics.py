@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
@@ -27,7 +27,7 @@ from prometheus_client.openmetrics import parser
 from agent.crawl.job_folder import ITEM_FILE, JobState, Phase
 from agent.indexing.recovery import recover
 from agent.service import metrics_listener
-from agent.service.agent_status import problems
+from agent.service.agent_status import overview, problems
 from agent.service.metrics import ArchiveMetrics
 from agent.service.metrics_listener import MetricsListener
 from tests.support import archives, crawls
@@ -148,7 +148,8 @@ def test_a_publication_whose_time_has_not_come_is_not_late(archive: Archive) -> 
 
 
 def test_a_report_that_cannot_be_read_or_is_of_a_time_to_come_costs_no_other(archive: Archive) -> None:
-    configure(archive, {"name": "town", "urls": ["http://a.example/"]}, {"name": "city", "urls": ["http://b.example/"]})
+    town = {"name": "town", "urls": ["http://a.example/"], "interval": "1 day"}
+    configure(archive, town, {"name": "city", "urls": ["http://b.example/"]})
     for name in ("town", "city"):
         _report(archive, name, 2)
     (archive.reports / _report(archive, "town", 3) / "summary.json").write_text("{no JSON")
@@ -157,6 +158,7 @@ def test_a_report_that_cannot_be_read_or_is_of_a_time_to_come_costs_no_other(arc
     (archive.reports / "20261131T000000-city").mkdir()
     metrics = ArchiveMetrics(archive)
     assert _of(metrics, "town")["last_success_timestamp_seconds"] == _time("2026-11-02T01:10:00")
+    assert _of(metrics, "town")["next_due_timestamp_seconds"] == _time(overview(archive)["publications"][0]["next"])
     assert _of(metrics, "city")["last_success_timestamp_seconds"] == _time("2026-11-02T01:10:00")
 
 
@@ -255,6 +257,27 @@ def test_a_scrape_of_ten_thousand_publications_costs_little(tmp_path: Path) -> N
         assert _value_of(metrics, names[number]) == _time(f"2026-11-{5 + number:02}T01:10:00")
     assert min(quiet) <= 0.05
     assert min(changed) <= 0.05
+
+
+def test_all_reports_are_read_before_anybody_scrapes(archive: Archive) -> None:
+    """S-monitor-5: a report that is gone by the first scrape is not read then."""
+    configure(archive, {"name": "town", "urls": ["http://a.example/"]})
+    name = _report(archive, "town", 2)
+    metrics = ArchiveMetrics(archive)
+    read = threading.Event()
+
+    def page(form: MetricForm) -> bytes:
+        try:
+            return metrics.page(form)
+        finally:
+            read.set()
+
+    with _listening(page=page) as listener:
+        assert read.wait(60)
+        (archive.reports / name / "summary.json").unlink()
+        status, _, body = _asked(listener, Accept="application/openmetrics-text")
+        assert status == 200
+        assert _values(body, "publication")[f"{PREFIX}last_documents", "town"] == 4
 
 
 def _cost(metrics: ArchiveMetrics) -> float:
@@ -360,8 +383,10 @@ def test_the_readme_shows_what_the_examples_have() -> None:
 
 
 @contextmanager
-def _listening(where: str = "127.0.0.1:0", body: bytes = b"x 1\n") -> Iterator[MetricsListener]:
-    listener = MetricsListener(address(where), lambda _: body, lambda: True)
+def _listening(
+    where: str = "127.0.0.1:0", body: bytes = b"x 1\n", page: Callable[[MetricForm], bytes] | None = None
+) -> Iterator[MetricsListener]:
+    listener = MetricsListener(address(where), page or (lambda _: body), lambda: True)
     listener.start()
     try:
         yield listener
@@ -438,7 +463,7 @@ def _is_answered(listener: MetricsListener) -> bool:
 
 
 def test_a_failure_is_503_and_the_next_scrape_is_answered() -> None:
-    pages: list[bytes | Exception] = [OSError("no disk"), b"x 1\n"]
+    pages: list[bytes | Exception] = [b"x 0\n", OSError("no disk"), b"x 1\n"]  # the first one is read when it starts
 
     def make_page(_: MetricForm) -> bytes:
         page = pages.pop(0)

@@ -22,22 +22,26 @@ from typing import Any
 import pytest
 
 from agent.crawl.job_folder import JobState, Phase, save_item
+from agent.indexing.recovery import recover
 from agent.notifying import channels, notifier
 from agent.notifying.changes import Notification, NotificationGroup
 from agent.notifying.channels import WebhookChannel, channels_of, run_program
 from agent.notifying.notification_store import MOST_WAITING, DeliveryState, NotificationStore
 from agent.notifying.notifier import PAUSES
+from agent.notifying.observing import WatchedArchive, observe
 from agent.service import agent_status
 from tests.support import crawls, sinks
 from tests.support.agents import agent, configure, reports
 from tests.support.archives import make_archive
 from tests.support.crawls import run_command, running_command
 from tests.support.disks import small_disk
+from tests.support.rooms import Page, published
 from tests.support.sinks import HttpSink, MailSink, Posted
 from tests.support.site import Site
 from tests.support.waiting import until
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import NotificationKind
 from webarcfs.archive.model.errors import Interrupted, SettingsError
 from webarcfs.archive.model.metadata import compact_time, format_time, now
 from webarcfs.archive.system import files
@@ -475,6 +479,47 @@ def test_who_is_told_later_hears_of_all_that_is_amiss_then(archive: Archive, tmp
     assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"]
 
 
+def test_a_faulty_publication_hides_nothing_of_the_archive(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path)
+    published(archive, "www.example.org", {"http://www.example.org/": Page(b"<p>x")}, now())
+    recover(archive)
+    archive.publications.mkdir(exist_ok=True)
+    for more, faulty in (("", set()), ("depth = 'deep'\n", {"a"})):
+        (archive.publications / "a.toml").write_text(_PUBLICATION + more)
+        apart: dict[str, list[str]] = {}
+        settings, _ = settings_files.load(archive.settings, apart=apart)
+        assert set(apart) == faulty
+        observation, _ = observe(WatchedArchive(archive, settings, now(), frozenset(apart)), {})
+        assert NotificationKind.INDEX_BEHIND in {condition.kind for condition in observation.amiss}
+
+
+def test_a_crawl_of_a_publication_with_faults_is_told_once(archive: Archive) -> None:
+    """At once, and as what lasts: that it is over is said when its settings can be read again."""
+    archive.publications.mkdir(exist_ok=True)
+    archive.settings.write_text(sinks.settings(command=["/bin/true"]))
+
+    def told(more: str = "") -> list[str]:
+        (archive.publications / "a.toml").write_text(_PUBLICATION + more)
+        return [message.kind for message in watch(archive).queued if message.subject == "a"]
+
+    faulty = "depth = 'deep'\n"
+    add_report(archive, "a", 90)
+    assert told() == []
+    add_report(archive, "a", 60, complete=False)
+    assert [told(faulty), told(faulty), told(), told()] == [["crawl-incomplete"], [], [], []]
+    add_report(archive, "a", 30)
+    assert [told(faulty), told(), told()] == [[], ["recovered"], []]
+
+
+def test_a_publication_with_faults_that_may_be_retired_is_told_of_by_new_reports_alone(archive: Archive) -> None:
+    archive.publications.mkdir(exist_ok=True)
+    archive.settings.write_text(sinks.settings(command=["/bin/true"]))
+    add_report(archive, "a", 90, complete=False)
+    for more in ("depth = 'deep'\n", "retired = true\n", "retired = true\ndepth = 'deep'\n"):
+        (archive.publications / "a.toml").write_text(_PUBLICATION + more)
+        assert "a" not in {message.subject for message in watch(archive).queued}
+
+
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
@@ -488,10 +533,28 @@ def test_a_damaged_file_is_put_aside_and_people_are_told_once_more(archive: Arch
     assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"] * 2
 
 
+def test_damage_inside_the_file_is_found_before_anything_is_told(archive: Archive, tmp_path: Path) -> None:
+    """Its first page is sound, so it can be opened: what reads the rest says what to do."""
+    told = sinks.settings(command=[str(sinks.recorder(tmp_path / "tell", tmp_path / "told"))])
+    archive.settings.write_text(told + _PUBLICATION)
+    with NotificationStore(archive) as store:
+        sinks.queue(store, (replace(_message(archive), id=f"evt_{number}") for number in range(300)), "mail", now())
+    with archive.notifications.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(archive.notifications.stat().st_size - 4096))
+    done = run_command("notify", "list", "--archive", archive.root)
+    assert done.code == 2 and "webarc-agent watch" in done.err and "recover" not in done.err
+    watch(archive)
+    assert (archive.root / "notify.db.damaged").exists()
+    assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"]
+
+
 def test_a_queue_has_a_bound_and_what_is_over_it_is_counted(archive: Archive, caplog: pytest.LogCaptureFixture) -> None:
     message = _message(archive)
     with NotificationStore(archive) as store:
-        store.queue((replace(message, id=f"evt_{number}") for number in range(MOST_WAITING + 3)), ("command",), now())
+        sinks.queue(
+            store, (replace(message, id=f"evt_{number}") for number in range(MOST_WAITING + 3)), "command", now()
+        )
     with NotificationStore(archive) as store:
         assert store.counts() == {DeliveryState.WAITING: MOST_WAITING, DeliveryState.GIVEN_UP: 3}
         first = store.next("command", int(time.time()), 0)
@@ -501,7 +564,7 @@ def test_a_queue_has_a_bound_and_what_is_over_it_is_counted(archive: Archive, ca
 
 def test_what_waits_by_a_clock_that_was_set_back_is_due(archive: Archive) -> None:
     with NotificationStore(archive) as store:
-        store.queue([_message(archive)], ("command",), now() + timedelta(days=400))
+        sinks.queue(store, [_message(archive)], "command", now() + timedelta(days=400))
         assert store.next("command", int(time.time()), max(PAUSES)) is not None
 
 

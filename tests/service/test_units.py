@@ -128,6 +128,17 @@ def test_what_a_unit_may_touch_follows_the_archive(archive: Archive) -> None:
     assert "ProtectHome=read-only" in unit_text(agent, at_home)
 
 
+def test_desk_and_watch_see_the_backup_whose_age_they_tell(archive: Archive) -> None:
+    archive.settings.write_text('[backup]\nto = "/run/user/backup"\n')
+    for part in ("desk", "watch"):
+        text = run_command("service", "print", part, "--archive", archive.root).out
+        assert "ProtectHome=read-only" in text and "/run/user" not in text, "it reads it only"
+    desk = UnitOf(part=Part.DESK, name="x", root=Path("/srv/x"), programs=Path("/opt/bin"), user="a", group="a")
+    assert "ProtectHome=true" in unit_text(_template("webarc-desk@.service"), desk)
+    reads = dataclasses.replace(desk, reads=(Path("/home/backup"),))
+    assert "ProtectHome=read-only" in unit_text(_template("webarc-desk@.service"), reads)
+
+
 def test_a_unit_of_ones_own_needs_no_root(archive: Archive, tmp_path: Path) -> None:
     for part, template in TEMPLATES:
         if part is Part.MOUNT:

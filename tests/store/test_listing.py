@@ -20,6 +20,7 @@ from agent.cli import cli as agent_cli
 from agent.indexing.fulltext import bring_in_step
 from agent.notifying.changes import Notification
 from agent.notifying.notification_store import NotificationStore
+from tests.support import sinks
 from tests.support.surfaces import archive_of
 from tests.support.terminals import read_to_end
 from webarcfs.archive.catalogue import people
@@ -127,7 +128,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
         _run("webarc-agent", made, *words)
     tell = Notification(id="evt_1", kind="crawl-failed", text=f'ä, "b"; {_LIKE_MARKUP}', at=now(), since=now())
     with NotificationStore(made) as store:
-        store.queue([tell], ("mail",), now())
+        sinks.queue(store, [tell], "mail", now())
     people.save(made, Person("anna", "Anna Ä", (Role.ADMINISTRATOR,), "anna"))
     (made.jobs / "20300101T000000-q").mkdir()
     report = made.reports / _JOB

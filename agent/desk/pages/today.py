@@ -25,7 +25,7 @@ from agent.desk.pages.snapshots import lines, open_tables
 from agent.desk.theme import words
 from agent.desk.views import Attention
 from agent.desk.visit import DeskVisit
-from agent.maintenance import backups
+from agent.maintenance import backup_mark
 from agent.notifying import conditions, notifier
 from agent.notifying.conditions import BackupState
 from agent.notifying.observing import state_of_backup
@@ -132,7 +132,7 @@ def _disk(visit: DeskVisit) -> Disk:
 def _backup(visit: DeskVisit) -> tuple[bool, datetime | None]:
     """Return whether there is to be a backup, and when the last one was finished."""
     folder = visit.desk.settings().backup.to
-    return bool(folder), backups.finished_at(Path(folder)) if folder else None
+    return bool(folder), backup_mark.finished_at(Path(folder)) if folder else None
 
 
 def attentions(visit: DeskVisit) -> Iterator[Attention]:
