@@ -31,7 +31,9 @@ _EXECUTABLE = 0o001
 
 @click.group(cls=VerbGroup)
 def service() -> None:
-    """Let systemd run the agent, the desk, the reading room or a mount of an archive, or `watch` every five minutes.
+    """Let systemd run the agent, the desk, the reading room, a mount or the watch of an archive.
+
+    The watch is `webarc-agent watch`, every five minutes: it tells people what is amiss, also that no agent runs.
 
     Each unit is called after the archive, so that there may be several: webarc-agent@town. It has the folder and the
     owner of the archive, and the program that writes it, wherever these are.
