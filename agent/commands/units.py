@@ -31,7 +31,7 @@ _EXECUTABLE = 0o001
 
 @click.group(cls=VerbGroup)
 def service() -> None:
-    """Let systemd run the agent, the desk, the reading room, a mount or the watch of an archive.
+    """Let systemd run the agent, desk, reading room, mount or watch of an archive.
 
     The watch is `webarc-agent watch`, every five minutes: it tells people what is amiss, also that no agent runs.
 
