@@ -847,10 +847,11 @@ def _lost(visit: DeskVisit, record: Record) -> list[ReportTable]:
 
 
 def _handover(visit: DeskVisit, record: Record) -> str:
-    """Return the command that writes a snapshot for others to keep; empty for one without pages."""
+    """Return the command that writes a crawl with its description for others to keep; empty for one without pages."""
     if not record.parts:
         return ""
-    return f"webarc export --archive {visit.desk.archive.root} --record {record.id} --format bagit OUT"
+    out = f"--with-records --format wacz {record.id}.wacz"
+    return f"webarc export --archive {visit.desk.archive.root} --record {record.id} {out}"
 
 
 def _is_past(step: WorkflowStep, record: Record) -> bool:
