@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import time
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote, urlencode
 
@@ -25,6 +24,7 @@ from tests.support import crawls, desks
 from tests.support.desks import Answer, Client, ServedDesk
 from tests.support.missing_pages import SETTINGS, UNLINKED, add_troubles
 from tests.support.site import Site
+from tests.support.waiting import until
 from webarcfs.access import access_rules
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
@@ -336,10 +336,8 @@ def test_a_trial_names_the_urls_that_would_not_be_fetched(bad: Bad) -> None:
     text = crawls.run_command("publication", "try", "bad", "--archive", bad.archive.root).out
     assert f"would not be, extension: {Reason.EXTENSION.sentence}\n  {bad.site.url('/image.iso')}\n" in text
     carl = bad.served.client("carl")
-    page = carl.submit(carl.get("/publications/bad"), "/publications/bad", to="/publications/bad/try")
-    while "It is being tried" in page.words:
-        time.sleep(0.2)
-        page = carl.get(page.path)
+    place = carl.submit(carl.get("/publications/bad"), "/publications/bad", to="/publications/bad/try").path
+    page = until(lambda: None if "It is being tried" in (tried := carl.get(place)).words else tried, "it was tried")
     entries = page.page.xpath("//section[contains(@class, 'trial')]/details")
     words = [" ".join(entry.text_content().split()) for entry in entries]
     assert f"1 would not be: {explanation_of('extension')} {bad.site.url('/image.iso')}" in words

@@ -22,7 +22,7 @@ from agent.desk import forms, login
 from agent.desk.forms import SentForm
 from agent.desk.server import app
 from agent.indexing.recovery import recover
-from agent.operations import records
+from agent.operations import records, withholding
 from agent.steps import running
 from tests.desk.conftest import DOMAIN, World, when
 from tests.support.desks import PASSWORD, Answer, Client
@@ -349,6 +349,19 @@ def test_ticks_are_written_short_and_bounded() -> None:
 
 
 # -- access, options, publications, jobs -------------------------------------------------------------------------------
+
+
+def test_nothing_is_withheld_while_the_reasons_cannot_be_read(own: World) -> None:
+    """S-withhold-3. What was typed is kept."""
+    withholding.withhold(own.archive, [f"http://{DOMAIN}/b.html"], BERT, reason="a complaint")
+    own.archive.access_reasons.write_text("{")
+    rules = own.archive.access_rules.read_bytes()
+    anna = own.served.client("anna")
+    page = anna.get("/access")
+    assert page.status == 200 and "The reasons cannot be read." in page.words
+    refused = anna.submit(page, "/access/withhold", {"url": f"http://{DOMAIN}/", "reason": "another one"})
+    assert refused.status >= 400 and refused.form("/access/withhold")["reason"] == ["another one"]
+    assert (own.archive.access_rules.read_bytes(), own.archive.access_reasons.read_text()) == (rules, "{")
 
 
 def test_a_page_is_withheld_and_given_back(own: World) -> None:

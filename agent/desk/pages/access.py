@@ -237,19 +237,20 @@ _MOST_LIFTED, _SECONDS = 500, 6.0
 
 def _lifted(visit: DeskVisit) -> tuple[list[tuple[LiftedRule, list[str]]], bool]:
     """Return what was withheld and is lifted, with all addresses of each, and whether there is more."""
-    found: dict[tuple[str, datetime | None], list[LiftedRule]] = {}
+    groups: dict[tuple[str, datetime | None], list[LiftedRule]] = {}
     is_cut = False
     with clocks.under(clocks.Deadline(_SECONDS)):
         try:
             for lifted in lifted_rules(visit.desk.archive):
                 key = lifted.rule.id or lifted.rule.key, lifted.at
-                if key not in found and len(found) == _MOST_LIFTED:
+                if key not in groups and len(groups) == _MOST_LIFTED:
                     is_cut = True
                     break
-                found.setdefault(key, []).append(lifted)
+                groups.setdefault(key, []).append(lifted)
         except TookTooLong:
             is_cut = True
-    return [(group[0], [each.rule.url or each.rule.key for each in group]) for group in found.values()], is_cut
+    rows = [(group[0], [lifted.rule.url or lifted.rule.key for lifted in group]) for group in groups.values()]
+    return rows, is_cut
 
 
 def _newest_first(groups: Iterable[list[AccessRule]]) -> list[list[AccessRule]]:

@@ -1,13 +1,11 @@
 """`/running`: what runs, what comes next, and what the jobs brought that ended last; Today shows some of these, too.
 
 What ended is read from the newest reports: result, documents, bytes, duration, failures, and why. It is kept until
-another report comes.
+another report comes, or the catalogue changes: a report is there before the record of its crawl.
 """
 
 from __future__ import annotations
 
-import heapq
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -24,8 +22,9 @@ from agent.pipeline.domain_run import ARC_COUNTS
 from agent.reports import url_fates
 from agent.reports.counted_urls import Lack, UrlSelection
 from agent.reports.explanations import explanation_of
-from agent.reports.report import hosts_in, missing_in
+from agent.reports.report import Missing, hosts_in, missing_in
 from agent.service import agent_status
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import parse_time
@@ -58,9 +57,10 @@ def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 def newest(visit: DeskVisit, most: int = MOST) -> list[FinishedJob]:
     """Return the jobs that ended last, the newest first."""
     archive = visit.desk.archive
-    key = ("finished", archive.reports.stat().st_mtime_ns, most, visit.language)
-    ended: list[FinishedJob] = visit.desk.kept(key, lambda: _newest(visit, most))
-    return ended
+    state = Catalogue(archive).state()
+    commit = None if state is None else state.commit
+    key = ("finished", archive.reports.stat().st_mtime_ns, commit, most, visit.language)
+    return visit.desk.kept(key, lambda: _newest(visit, most))
 
 
 def _newest(visit: DeskVisit, most: int) -> list[FinishedJob]:
@@ -78,17 +78,15 @@ def read_ended(visit: DeskVisit, most: int) -> Iterator[FinishedJob]:
 
 
 def _summaries(visit: DeskVisit, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    with os.scandir(visit.desk.archive.reports) as entries:
-        names = heapq.nlargest(most, (entry.name for entry in entries if entry.name[:1].isdecimal()))
-    for name in names:
-        yield name, url_fates.summary_of(visit.desk.archive, name)
+    for job in url_fates.report_names(visit.desk.archive)[:most]:
+        yield job, url_fates.summary_of(visit.desk.archive, job)
 
 
 def _finished(visit: DeskVisit, job: str, summary: Mapping[str, Any], record: str) -> FinishedJob:
     lacks = missing_in(summary)
     failures = sum(lacks.words.values())
     arcs = {name: _figure(summary.get("arcs"), name) for name in ARC_COUNTS}
-    word, sign = _result_of(job, summary)
+    word, sign = _result_of(job, summary, lacks)
     main = max(lacks.words, key=lambda name: lacks.words[name], default="")
     return FinishedJob(
         job=job,
@@ -118,13 +116,13 @@ def _figure(counts: object, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _result_of(job: str, summary: Mapping[str, Any]) -> tuple[str, str]:
+def _result_of(job: str, summary: Mapping[str, Any], lacks: Missing) -> tuple[str, str]:
     if not summary:
         return _UNKNOWN
     if is_import(job):
         return _IMPORTED if summary.get("commit_tags") else _EMPTY
     if summary.get("complete"):
-        return _LACKING if missing_in(summary).lost else _COMPLETE
+        return _LACKING if lacks.lost else _COMPLETE
     return _INCOMPLETE if summary.get("commit_tags") else _EMPTY
 
 
