@@ -196,9 +196,9 @@ def test_desk_and_terminal_say_the_same_of_a_page(archive: Archive, site: Site) 
     for name in ("asks", "leaves"):
         (folder / f"{name}.toml").write_text(f'[[publication]]\nname = "{name}"\nurls = ["{site.url("/")}"]\n')
     asked, left = (next(archive.reports.glob(f"*-{name}")).name for name in ("asks", "leaves"))
-    found = crawls.run_command("report", "--archive", archive.root, "--url", site.url("/a"))
-    assert found.out.startswith(f"{site.url('/a')} is not archived by the crawl {asked}\n")
-    assert f"the newer crawl {left} did not ask for it: excluded: " in found.out
+    reported = crawls.run_command("report", "--archive", archive.root, "--url", site.url("/a"))
+    assert reported.out.startswith(f"{site.url('/a')} is not archived by the crawl {asked}\n")
+    assert f"the newer crawl {left} did not ask for it: excluded: " in reported.out
     as_json = json.loads(crawls.run_command("report", "--archive", archive.root, "--json", "--url", site.url("/a")).out)
     assert as_json["job"] == asked and [newer["job"] for newer in as_json["newer"]] == [left]
     desks.with_people(archive)

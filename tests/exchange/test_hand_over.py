@@ -23,7 +23,10 @@ from webarcfs.access import access_rules
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Interrupted
 from webarcfs.archive.model.metadata import CommitTag, compact_time
+from webarcfs.export.hidden_parts import count_hidden
+from webarcfs.export.selection import Asked, select
 
 pytestmark = pytest.mark.store
 
@@ -38,11 +41,11 @@ _HISTORY = History([
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Archive:
-    made = directory.create(tmp_path / "archive")
-    published(made, _HISTORY)
-    recover(made)
-    bring_in_step(made)
-    return made
+    whole = directory.create(tmp_path / "archive")
+    published(whole, _HISTORY)
+    recover(whole)
+    bring_in_step(whole)
+    return whole
 
 
 def _record(number: int) -> str:
@@ -80,6 +83,13 @@ def test_an_export_says_what_of_it_readers_do_not_see(archive: Archive, tmp_path
     assert hidden("--as-reader") == (0, 0, 0)
 
 
+def test_counting_ends_where_somebody_wants_the_end(archive: Archive) -> None:
+    access_rules.withhold(archive, f"http://{DOMAIN}/mayor.html", "anna", "a complaint")
+    looks = iter((False, True))
+    with pytest.raises(Interrupted):
+        count_hidden(archive, select(archive, Asked()), lambda: next(looks))
+
+
 def test_people_are_told_on_stderr_and_the_code_stays(archive: Archive, tmp_path: Path) -> None:
     rule = access_rules.withhold(archive, f"http://{DOMAIN}/mayor.html", "anna", "a complaint of Mr X")[0]
     command = ("export", "--archive", str(archive.root), "--record", _record(0))
@@ -114,7 +124,7 @@ def test_the_descriptions_of_the_crawls_come_with_the_files(archive: Archive, tm
     folders = written["warc"] / "records", written["bagit"] / "metadata" / "records"
     texts = [[file.read_bytes() for file in folder.iterdir()] for folder in folders]
     expected = sorted(map(_record, range(3)))
-    assert [_ids(each) for each in (*texts, packed)] == [expected] * 3
+    assert [_ids(contents) for contents in (*texts, packed)] == [expected] * 3
     assert sum(path.startswith("records/") for path in resources) == 3
     for command in ([_BIN / "bagit.py", "--validate", "--quiet", written["bagit"]],
                     [_BIN / "wacz", "validate", "-f", written["wacz"]]):  # fmt: skip

@@ -240,8 +240,8 @@ def test_copies_of_rules_that_cannot_be_read_are_passed_over(tmp_path: Path) -> 
         Catalogue(archive).save([], "anna", "damaged", files=files)
     withholding.withhold(archive, [f"{_HOME}c.html"], _ANNA, reason="court")
     withholding.lift(archive, first.id, _ANNA)
-    found = [(each.rule.id, each.rule.reason, each.by) for each in lifted_rules(archive)]
-    assert found == [(first.id, "court", "anna")]
+    lifted = [(rule.rule.id, rule.rule.reason, rule.by) for rule in lifted_rules(archive)]
+    assert lifted == [(first.id, "court", "anna")]
     with clocks.under(clocks.Deadline(-1.0)), pytest.raises(TookTooLong):
         list(lifted_rules(archive))
 

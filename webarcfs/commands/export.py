@@ -142,8 +142,8 @@ def export(
     --publication narrow it. With --with-resources, replay shows the pages as they were.
 
     To hand a crawl over to another institution, take --record with --with-records: the description comes with the
-    pages, in the folder records/ of the result. `webarc-agent record export` writes descriptions alone, also as JSON,
-    CSV and Dublin Core.
+    pages, in the folder records/ of the result, or metadata/records/ of a bag. `webarc-agent record export` writes
+    descriptions alone, also as JSON, CSV and Dublin Core.
 
     \b
     Examples:
@@ -192,7 +192,7 @@ def export(
     with stopping() as stop, Display(error_console()) as progress:
 
         def make(selection: Any, target: Path) -> Summary:
-            hidden = _hidden_in(place, selection, after)
+            hidden = _hidden_in(place, selection, after, stop)
             records = descriptions(place.archive, selection, place.gate) if with_records else ()
             own = {"records": records} if form in _WITH_RECORDS else {}
             summary = write(selection, target, progress, lambda: stop() or (is_stream and is_output_closed()), **own)
@@ -228,12 +228,14 @@ def _check_records(form: str, out: Path) -> None:
         )
 
 
-def _hidden_in(place: ArchiveArgument, selection: Any, since: CommitTag | None) -> Mapping[str, int] | None:
+def _hidden_in(place: ArchiveArgument, selection: Any, since: CommitTag | None, stop: Stop) -> Mapping[str, int] | None:
     """Return what an export has that readers do not see; nothing of one for readers. None: that is not known."""
     if place.gate is not None and not place.gate.is_staff:
         return HiddenParts().as_fields()
     try:
-        return count_hidden(place.archive, selection, since).as_fields()
+        return count_hidden(place.archive, selection, stop, since).as_fields()
+    except Interrupted:
+        raise
     except (WebarcError, OSError) as error:
         click.echo(f"webarc: what of it readers do not see is not known: {error}", err=True)
         return None

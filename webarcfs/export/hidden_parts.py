@@ -17,9 +17,10 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index.database import CaptureIndex, CaptureRow, Span
 from webarcfs.archive.model.arc_paths import split
+from webarcfs.archive.model.errors import Interrupted
 from webarcfs.archive.model.metadata import CommitTag, from_epoch
 from webarcfs.export.export_result import Exportable
-from webarcfs.export.selection import Opener, SelectedSnapshot, Selection
+from webarcfs.export.selection import Opener, SelectedSnapshot, Selection, Stop
 from webarcfs.export.version_selection import VersionSelection
 
 
@@ -39,23 +40,30 @@ class HiddenParts:
         return asdict(self)
 
 
-def count_hidden(archive: Archive, selection: Exportable, since: CommitTag | None = None) -> HiddenParts:
+def count_hidden(archive: Archive, selection: Exportable, stop: Stop, since: CommitTag | None = None) -> HiddenParts:
     """Return what a selection for staff has that readers do not see.
 
-    Of an export `since` a snapshot it is what is not in that one. Raises what gate and webarc.db raise.
+    Of an export `since` a snapshot it is what is not in that one. Raises Interrupted, and what the gate and webarc.db
+    raise.
     """
     gate = KnownGate(archive, Reader())
     gate.look()
     if isinstance(selection, VersionSelection):
-        return _count_in_versions(gate, selection)
-    closed = [
-        domain
-        for domain, snapshots in selection.chosen.items()
-        for seq in map(_seq_of, snapshots)
-        if seq not in _open_seqs(gate, domain)
-    ]
-    pages = _count_pages(archive, selection, gate.rules(), gate.now(), since)
-    return HiddenParts(pages=pages, snapshots=len(closed), hosts=len(set(closed)))
+        return _count_in_versions(gate, selection, stop)
+    closed: dict[str, int] = {}
+    for domain, snapshots in selection.chosen.items():
+        _look_at(stop)
+        open_seqs = _open_seqs(gate, domain)
+        if count := sum(seq not in open_seqs for seq in map(_seq_of, snapshots)):
+            closed[domain] = count
+    pages = _count_pages(archive, selection, gate.rules(), gate.now(), stop, since)
+    return HiddenParts(pages=pages, snapshots=sum(closed.values()), hosts=len(closed))
+
+
+def _look_at(stop: Stop) -> None:
+    """Raise Interrupted if someone asked for the end."""
+    if stop():
+        raise Interrupted("the export was interrupted; the same command resumes it")
 
 
 def _seq_of(snapshot: SelectedSnapshot) -> int:
@@ -71,13 +79,14 @@ def _is_withheld(rules: AccessRules, url: str, captured: int, at: datetime) -> b
     return rule is not None and rule.access is not Access.ALLOW
 
 
-def _count_in_versions(gate: KnownGate, selection: VersionSelection) -> HiddenParts:
+def _count_in_versions(gate: KnownGate, selection: VersionSelection, stop: Stop) -> HiddenParts:
     rules, at = gate.rules(), gate.now()
     open_seqs: dict[str, set[int]] = {}
     is_ruled: dict[str, bool] = {}
     urls: set[str] = set()
     closed: set[tuple[str, int]] = set()
     for row in selection.after(0):
+        _look_at(stop)
         if row.domain not in open_seqs:
             open_seqs[row.domain] = _open_seqs(gate, row.domain)
             is_ruled[row.domain] = rules.takes_from(row.domain, "", at)
@@ -88,8 +97,8 @@ def _count_in_versions(gate: KnownGate, selection: VersionSelection) -> HiddenPa
     return HiddenParts(pages=len(urls), snapshots=len(closed), hosts=len({domain for domain, _ in closed}))
 
 
-def _count_pages(
-    archive: Archive, selection: Selection, rules: AccessRules, at: datetime, since: CommitTag | None
+def _count_pages(  # noqa: PLR0917 # of one caller
+    archive: Archive, selection: Selection, rules: AccessRules, at: datetime, stop: Stop, since: CommitTag | None
 ) -> int:
     """Return how many URLs of the snapshots a rule withholds from readers without a name."""
     in_force = [rule for rule in strict(rules.rules) if not rule.user and (rule.lapses is None or at < rule.lapses)]
@@ -101,6 +110,7 @@ def _count_pages(
         for low, high in _merged(span for rule in in_force for span in key_spans(rule)):
             counted = ""
             for row in index.below(Span(low, high)):
+                _look_at(stop)
                 key = plain_key(row.surt)
                 if row.url == counted or not any(rule.fits(key) for rule in in_force):
                     continue
