@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote, urlencode
 
@@ -266,6 +267,13 @@ def test_the_urls_of_a_count_are_asked_for_again_by_a_button(bad: Bad) -> None:
     assert "No URL is so." in bad.anna.get(f"/report/{bad.record.id}/urls?{query}").words
     excluded = bad.anna.get(f"/report/{bad.record.id}/urls?word=excluded&kept=no")
     assert "Not asked for again:" in bad.anna.submit(excluded, place).words
+    several = {"selection": "", "page": [bad.site.url("/gone"), bad.site.url("/missing")]}
+    done = bad.anna.submit(bad.anna.get(f"/report/{bad.record.id}/urls?word=excluded&kept=no"), place, several)
+    assert done.status == 200, done.words
+    assert done.path == "/running" and re.search(r"for the crawl 127\S+, .* CET \(bad\): 2\. They wait", done.words)
+    assert len(done.page.xpath("//section[@class='job']/ul/li/a[starts-with(@href, '/missing?')]")) == 2
+    (folder,) = bad.archive.jobs.iterdir()
+    shutil.rmtree(folder)
 
 
 def test_what_is_not_asked_for_again_is_counted_to_the_last_address(bad: Bad) -> None:
