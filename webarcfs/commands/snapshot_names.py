@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import islice, takewhile
 
 from webarcfs.access.access_rules import Standing
 from webarcfs.access.gate import Gate
@@ -298,6 +298,19 @@ def _only_of_crawl(text: str, tags: Sequence[CommitTag], host: str) -> CommitTag
     if len(tags) == 1:
         return tags[0]
     raise UsageError(listed(f"{text} is a crawl of {len(tags):,} hosts; take one of these:", tags))
+
+
+def newer_than_latest(text: str, tag: CommitTag, snapshots: VisibleSnapshots, beside: Beside) -> list[CommitTag]:
+    """Return the snapshots that are newer than the one that `latest` means, newest first; none for another name.
+
+    They are of crawls that are not complete, as those are that save a page.
+    """
+    name = parse_name(text)
+    if not isinstance(name, Latest) or name.back:
+        return []
+    publication = beside.publication if name.of.lower() in ("", tag.domain) else name.of
+    rows = snapshots.newest_first(tag.domain, publication)
+    return [tag_of(tag.domain, seq) for seq, _ in takewhile(lambda row: row[0] > seq_of(tag), rows)]
 
 
 def _only(text: str, tags: Sequence[CommitTag], host: str) -> CommitTag:
