@@ -319,7 +319,7 @@ def _state(place: Archive, record: Record, asked: Mapping[str, list[str]]) -> st
     "--all", "with_empty", is_flag=True, help="Also the fields without a value, and the step that fills each."
 )
 def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> None:
-    """Show a record, by its number, its name or a commitTag; of a publication that of its newest crawl.
+    """Show a record, by its number, its name or one of its snapshots; of a publication that of its newest crawl.
 
     \b
     Examples:
