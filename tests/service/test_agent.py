@@ -352,6 +352,7 @@ def tells_how_far_it_is(archive: Archive, job: dict[str, Any]) -> None:
         *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "views", "bytes"),
         *(
             "documents",
+            "unread",
             "state",
             "running",
             "reason",

@@ -156,5 +156,5 @@ def test_a_crawl_is_shown_by_each_of_its_names_and_a_publication_stands_for_its_
         look_up_record(archive, Catalogue(archive), "b")
     shown = [record for record in Catalogue(archive).records() if record.state is RecordState.RELEASED]
     assert look_up_crawl(archive, Catalogue(archive), "a", lambda _: shown).id == "20191231T235959-a"
-    with pytest.raises(NotFound, match="there is no crawl 20200101T000000-a"):
+    with pytest.raises(NotFound, match="there is no record 20200101T000000-a"):
         look_up_crawl(archive, Catalogue(archive), "20200101T000000-a", lambda _: shown)

@@ -1252,7 +1252,7 @@ def look_up_crawl(
     else:
         record = next((record for record in shown(publication_of(record_id)) if record.id == record_id), None)
     if record is None:
-        raise NotFound(f"there is no crawl {name}; `webarc-agent record list` lists them")
+        raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
     return record
 
 
