@@ -166,7 +166,9 @@ class JobCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedJob:
-    """A job that ended. `kind`, `result` and `why` are msgids; `record` is the path of its crawl, empty without one.
+    """A job that ended. `kind`, `result` and `why` are msgids.
+
+    `record` is the path of its crawl, empty without one, and `number` its number.
 
     `why` explains what failed most often, `host_reason` is what the crawl said of its first incomplete host, in
     English. `failures` are the URLs that failed to come, and `failures_href` leads to them.
@@ -177,6 +179,7 @@ class FinishedJob:
     kind: str
     href: str
     record: str
+    number: int
     result: str
     sign: str
     is_whole: bool

@@ -6,8 +6,10 @@ import asyncio
 import json
 import resource
 import threading
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from starlette import formparsers
@@ -34,7 +36,7 @@ from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Decision, Role, WorkflowStep
 from webarcfs.archive.model.errors import TooMany, UsageError
-from webarcfs.archive.model.metadata import parse_time
+from webarcfs.archive.model.metadata import compact_time, parse_time
 from webarcfs.archive.system import files
 from webarcfs.web import language as languages
 
@@ -713,16 +715,58 @@ def test_any_snapshot_can_be_chosen_to_compare_with(world: World, monkeypatch: p
     monkeypatch.setattr(forms, "ROWS", 2)
 
     def offered(page: Answer) -> list[str]:
-        found = page.page.xpath('//nav[@aria-labelledby="others"]//li/a/@href')
-        return [each.removeprefix("/compare/").partition("..")[0] for each in found]
+        found: list[str] = page.page.xpath('//select[@name="from"]/option/@value')
+        assert page.page.xpath('//select[@name="to"]/option/@value') == found
+        return found
 
-    seen, at = [], pair
+    seen, at = set[str](), pair
     while at:
         page = client.get(at)
-        seen += offered(page)
+        seen.update(offered(page))
+        assert {world.ids[0], world.ids[4]} <= set(offered(page)), "the two that are compared"
         at = next((each.partition("#")[0] for each in page.page.xpath('//nav//a[@rel="next"]/@href')), "")
-    assert seen == [world.ids[3], world.ids[2], world.ids[1]], "each but the two that are compared"
+    assert seen == set(world.ids)
     assert offered(client.get(f"{pair}?others=99999999&year=x")) == offered(client.get(pair))
     assert offered(client.get(f"{pair}?others=3")) == offered(client.get(f"{pair}?others=99"))
     assert "None fits." in client.get(f"{pair}?year=1999").words
-    assert offered(client.get(f"{pair}?year=2026&others=2")) == [world.ids[2], world.ids[1]]
+    assert world.ids[3] not in offered(client.get(f"{pair}?year=2026&others=2"))
+    chosen = client.get(f"/compare?{urlencode({'from': world.ids[1], 'to': world.ids[3]})}")
+    assert chosen.path == f"/compare/{world.ids[1]}..{world.ids[3]}", "the form leads there without scripts"
+
+
+def test_crawls_of_one_server_by_any_publication_can_be_compared_and_have_numbers(own: World) -> None:
+    """Two of one minute differ by their numbers alone."""
+    pages = {f"http://{DOMAIN}/other.html": Page(b"<p>other")}
+    published(own.archive, DOMAIN, pages, when(1) + timedelta(seconds=5), publication="q")
+    published(own.archive, "elsewhere.test", {"http://elsewhere.test/": Page(b"<p>e")}, when(1), publication="e")
+    recover(own.archive)
+    rows = {record.publication: record for record in Catalogue(own.archive).records()}
+    client = own.served.client("carl")
+    page = client.get(f"/compare?{urlencode({'to': own.ids[1]})}")
+    choices = page.page.xpath('//select[@name="from"]/option')
+    assert {rows["q"].id, *own.ids} == {choice.get("value") for choice in choices}
+    (text,) = (choice.text for choice in choices if choice.get("value") == rows["q"].id)
+    assert text.startswith(f"no. {rows['q'].number}, ") and text.endswith(", q")
+    done = client.get(f"/compare/{own.ids[1]}..{quote(rows['q'].id, safe='')}")
+    lead = " ".join(done.page.xpath('//p[@class="lead"]')[0].text_content().split())
+    number = Catalogue(own.archive).read(own.ids[1])[0].number
+    assert f"CET, no. {number} → " in lead and lead.endswith(f"CET, no. {rows['q'].number}")
+    assert "The figures count what each crawl has itself." in done.words
+
+
+def test_a_job_leads_to_the_record_that_was_entered_before_it(own: World) -> None:
+    """The record has a name of its own then; it comes a moment after the report."""
+    catalogue = Catalogue(own.archive)
+    job = f"{compact_time(when(1) + timedelta(seconds=1))}-p"
+    folder = own.archive.reports / job
+    folder.mkdir()
+    files.write_json(folder / "summary.json", {"job": job, "complete": True})
+    client = own.served.client("carl")
+    row = '//section//tr[.//a[@href="{0}"]]|//tr[.//a[@href="{0}"]]'.format(f"/report/{job}")
+    (shown,) = client.get("/running").page.xpath(row)
+    assert not shown.xpath(f'.//a[@href="{path(own, 1)}"]')
+    catalogue.change(own.ids[1], lambda record: replace(record, job=job), "Anna", lambda _: "entered before")
+    (shown,) = client.get("/running").page.xpath(row)
+    (link,) = shown.xpath(f'.//a[@href="{path(own, 1)}"]')
+    assert link.text_content() == f"Crawl no. {catalogue.read(own.ids[1])[0].number}"
+    assert client.get(f"/report/{job}").page.xpath(f'//a[@href="{path(own, 1)}"]')

@@ -26,6 +26,7 @@ from agent.reports.counted_urls import Lack, UrlSelection
 from agent.reports.explanations import explanation_of
 from agent.reports.report import hosts_in, missing_in
 from agent.service import agent_status
+from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import parse_time
@@ -58,7 +59,9 @@ def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 def newest(visit: DeskVisit, most: int = MOST) -> list[FinishedJob]:
     """Return the jobs that ended last, the newest first."""
     archive = visit.desk.archive
-    key = ("finished", archive.reports.stat().st_mtime_ns, most, visit.language)
+    state = Catalogue(archive).state()  # a record follows its report
+    commit = None if state is None else state.commit
+    key = ("finished", archive.reports.stat().st_mtime_ns, commit, most, visit.language)
     found: list[FinishedJob] = visit.desk.kept(key, lambda: _newest(visit, most))
     return found
 
@@ -66,17 +69,14 @@ def newest(visit: DeskVisit, most: int = MOST) -> list[FinishedJob]:
 def _newest(visit: DeskVisit, most: int) -> list[FinishedJob]:
     with os.scandir(visit.desk.archive.reports) as entries:
         names = heapq.nlargest(most, (entry.name for entry in entries if entry.name[:1].isdecimal()))
-    with snapshots.open_tables(visit) as records:
-        rows = {name: records.row(_patched(visit, name) or name) for name in names}
-    hrefs = {name: "" if row is None else snapshots.href_of(row.id) for name, row in rows.items()}
-    return [_finished(visit, name, hrefs[name]) for name in names]
+    return [_finished(visit, name, jobs.record_of(visit, _patched(visit, name) or name)) for name in names]
 
 
 def _patched(visit: DeskVisit, job: str) -> str:
     return str(url_fates.summary_of(visit.desk.archive, job).get("patches", ""))
 
 
-def _finished(visit: DeskVisit, job: str, record: str) -> FinishedJob:
+def _finished(visit: DeskVisit, job: str, record: RecordRow | None) -> FinishedJob:
     summary = url_fates.summary_of(visit.desk.archive, job)
     lacks = missing_in(summary)
     failures = sum(lacks.words.values())
@@ -88,7 +88,8 @@ def _finished(visit: DeskVisit, job: str, record: str) -> FinishedJob:
         name=jobs.name_of(job, visit.language),
         kind=jobs.kind_of(job),
         href=f"/report/{quote(job, safe='')}",
-        record=record,
+        record="" if record is None else snapshots.href_of(record.id),
+        number=0 if record is None else record.number,
         result=word,
         sign=sign,
         is_whole=word in (_COMPLETE[0], _IMPORTED[0]),

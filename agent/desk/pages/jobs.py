@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -33,7 +34,7 @@ from agent.reports.report import Missing, missing_now, most_rows, remarks_in
 from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
-from webarcfs.archive.catalogue.catalogue import Catalogue, opened
+from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow, opened
 from webarcfs.archive.catalogue.record import OCCASION, PATCH, is_import
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
@@ -359,6 +360,31 @@ def asked(archive: Archive) -> dict[str, str]:
     return {record: " ".join(names) for record, names in steps_by_record.items()}
 
 
+#: Records before a job of which one may have been entered for it.
+_LOOKED_AT = 100
+
+
+def record_of(visit: DeskVisit, job: str) -> RecordRow | None:
+    """Return the row of the record of a job, which may have been entered before it, under another name; else None."""
+    archive = visit.desk.archive
+    catalogue = Catalogue(archive)
+    state = catalogue.state()
+
+    def found() -> str:
+        if catalogue.has(job) and not catalogue.read(job)[0].job:
+            return job
+        earlier = (record_id for record_id in catalogue.ids(publication_of(job)) if record_id < job)
+        near = islice(earlier, _LOOKED_AT)
+        return next((record_id for record_id in near if catalogue.read(record_id)[0].job_name == job), "")
+
+    key = ("record of a job", job, None if state is None else state.commit)
+    record_id: str = visit.desk.kept(key, found)
+    if not record_id:
+        return None
+    with opened(archive, catalogue) as records:
+        return records.row(record_id)
+
+
 # -- the report of a job -----------------------------------------------------------------------------------------------
 
 
@@ -375,15 +401,15 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     changed = (folder / "summary.json").stat().st_mtime_ns
     lacks = lacks_of(visit, job, summary)
     pages, more_pages = visit.desk.kept(("shown", job, changed), lambda: _first_shown(folder))
-    with opened(archive, Catalogue(archive)) as records:
-        has_record = records.row(job) is not None
+    record = record_of(visit, job)
+    snapshot = "" if record is None else f"/snapshot/{quote(record.id, safe='')}"
     known = None
     with suppress(Damaged):
         known = job_folder.load_item(folder)
     return visit.page(
         "report.html",
         name=name_of(job, visit.language),
-        snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
+        snapshot=snapshot,
         facts=list(_facts(summary, visit.language)),
         warnings=(
             *(known.warnings if known is not None else ()),
@@ -392,8 +418,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         ),
         orders=of_report(summary, visit.language),
         tables=visit.desk.kept(("report", job, changed, patches, visit.language), counted),
-        log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
-        if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
+        log=f"{snapshot}/log/{crawl_log.COMPRESSED}" if snapshot and (folder / crawl_log.COMPRESSED).exists() else "",
         missing=list(lack_rows(most_rows(lacks.rows, _ROWS), job)),
         lost=word_rows(job, lacks),
         job=job,

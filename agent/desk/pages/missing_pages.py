@@ -167,7 +167,7 @@ def _values_of_fate(visit: DeskVisit, search: UrlSearch, fate: CrawlFate) -> dic
         redirects = url_fates.follow_redirects(archive, fate.job, main)
     publication = publication_of(fate.job)
     newer = [job for job in search.without if publication_of(job) == publication and job > fate.job]
-    row = _record_of(visit, fate.job)
+    row = jobs.record_of(visit, fate.job)
     return {
         "main": _crawl_of_url(visit, fate, search.url),
         "fates": [view_of(line) for line in fate.lines],
@@ -217,14 +217,9 @@ def _readers_of(row: RecordRow) -> dict[str, Any]:
     return {"until": until if until is not None and now() < until else None}
 
 
-def _record_of(visit: DeskVisit, job: str) -> RecordRow | None:
-    with snapshots.open_tables(visit) as records:
-        return records.row(job)
-
-
 def _crawl_link(visit: DeskVisit, job: str) -> tuple[str, str]:
     """Return where a crawl is, and what it is called."""
-    row = _record_of(visit, job)
+    row = jobs.record_of(visit, job)
     if row is not None:
         return snapshots.href_of(row.id), snapshots.name_of(row, visit.language)
     is_reported = (visit.desk.archive.reports / job).is_dir() and "/" not in job
@@ -239,7 +234,7 @@ def _crawl_of_url(visit: DeskVisit, fate: CrawlFate, url: str) -> CrawlOfUrl:
 
 def _offer(visit: DeskVisit, job: str, url: str) -> _PatchOffer | None:
     """Return how a crawl gets a page; None without a record."""
-    row = _record_of(visit, job)
+    row = jobs.record_of(visit, job)
     if row is None:
         return None
     return offer_of(visit, row, snapshots.patch_button(visit, row, url))
@@ -291,7 +286,7 @@ def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         first // ROWS + 1, max(found.total, first + len(found.rows)), ROWS,
         lambda page: visit.with_parameters(page=page if page > 1 else None),
     )  # fmt: skip
-    row = _record_of(visit, job)
+    row = jobs.record_of(visit, job)
     offer = None
     if row is not None and found.total and selection.is_kept is not True:
         offer = offer_of(visit, row, snapshots.patch_button(visit, row, selection=parameters))

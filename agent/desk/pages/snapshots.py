@@ -117,9 +117,14 @@ def href_of(record_id: str) -> str:
     return f"/snapshot/{quote(record_id, safe='')}"
 
 
+#: Two crawls of a minute differ by their numbers alone.
+_NUMBERED = words.msgid("no. %(number)s")
+
+
 def name_of(row: RecordRow, language: str) -> str:
-    """Return how people call a snapshot: domain and time, `www.bundestag.de, 2 Aug 2005, 03:00 CET`."""
-    return f"{row.domain or row.publication}, {languages.moment(row.date, language)}"
+    """Return how people call a snapshot: domain, time and number, `www.bundestag.de, 2 Aug 2005, 03:00 CET, no. 7`."""
+    number = languages.translate(_NUMBERED, language) % {"number": row.number}
+    return f"{row.domain or row.publication}, {languages.moment(row.date, language)}, {number}"
 
 
 def way_of(visit: DeskVisit, row: RecordRow) -> Way:
@@ -382,21 +387,35 @@ _NAVIGATION = "#others"
 
 
 def compare(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
-    """Show the comparison, with the others of the same publication to choose from. Raises NotFound."""
+    """Show the comparison, with all crawls of the same servers to choose two from. Raises NotFound."""
     first, _, second = path_params["pair"].partition("..")
     values = room_records.comparison(visit, path_params["pair"])
+    year = visit.parameter("year")
     with open_tables(visit) as tables:
-        row = tables.row(second)
-        year = visit.parameter("year")
-        chosen = RecordSelection(publication="" if row is None else row.publication, year=year)
-        total = 0 if row is None else tables.count_of(chosen)
+        total = tables.count_of_servers(second, year)
         pages, part = pages_of(visit, total, forms.ROWS, name="others", place=_NAVIGATION)
-        known = [] if row is None else tables.listed(chosen, offset=part.start, limit=forms.ROWS)
-    others = lines(visit, (row for row in known if row.has_parts and row.id not in (first, second)))
+        known = tables.of_servers(second, year, offset=part.start, limit=forms.ROWS)
+        both = [row for row in map(tables.row, (first, second)) if row is not None]
+    rows = {row.id: row for row in (*both, *known) if row.has_parts}
+    newest_first = sorted(rows.values(), key=lambda row: (row.date, row.number), reverse=True)
+    choices = tuple((row.id, _choice_of(visit, row)) for row in newest_first)
     has_filter = bool(year) or total > forms.ROWS
+    names = {row.id: name_of(row, visit.language) for row in both}
     return visit.page(
-        "compared.html", **values, others=others, second=second, pages_of_others=pages, year=year, has_filter=has_filter
-    )
+        "compared.html", **values, names=(names.get(first, first), names.get(second, second)), year=year,
+        has_filter=has_filter,
+        chosen=tuple(
+            FormField(name=name, label=visit.said(label), value=value, kind="choice", choices=choices)
+            for name, label, value in (("from", words.msgid("Before"), first), ("to", words.msgid("After"), second))
+        ),
+        pages_of_others=pages, others_total=total,
+    )  # fmt: skip
+
+
+def _choice_of(visit: DeskVisit, row: RecordRow) -> str:
+    """Return what a choice calls a crawl, by its number, time and publication."""
+    number = visit.said(_NUMBERED, number=row.number)
+    return f"{number}, {languages.moment(row.date, visit.language)}, {row.publication}"
 
 
 def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -407,7 +426,7 @@ def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         if row is None:
             raise NotFound(f"there is no crawl {second}")
         if not first:
-            same = tables.listed(RecordSelection(publication=row.publication), limit=forms.ROWS)
+            same = tables.of_servers(second, limit=forms.ROWS)
             first = row.before or next(
                 (candidate.id for candidate in same if candidate.id != second and candidate.has_parts), second
             )
@@ -813,7 +832,7 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         pictures=picture_check.read(_checks_folder(archive, record)),
         extensions=_extensions(record),
         compare=line.compare,
-        others=f"/compare?{urlencode({'to': record.id})}" if record.parts else "",
+        others=f"/compare?{urlencode({'to': record.id})}{_NAVIGATION}" if record.parts else "",
         logs=list(of_record(archive, record)),
         events=record.events[::-1],
         orders=jobs.rows(archive, record.job_name, visit.language),
