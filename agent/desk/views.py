@@ -170,8 +170,8 @@ class FinishedJob:
 
     `record` is the path of its crawl, empty without one, and `number` its number.
 
-    `why` explains what failed most often, `host_reason` is what the crawl said of its first incomplete host, in
-    English. `failures` are the URLs that failed to come, and `failures_href` leads to them.
+    `why` explains how it ended early, or what failed most often; `host_reason` is what the crawl said of its first
+    incomplete host, in English. `failures` are the URLs that failed to come, and `failures_href` leads to them.
     """
 
     job: str
@@ -193,6 +193,37 @@ class FinishedJob:
     duration: str
     failures: int
     failures_href: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlEnd:
+    """How a crawl ended, or what it noted then: a msgid with the `word` of the log that it explains, or its own text.
+
+    `setting` is what people call the bound that ended it, with its value `then` and `now`. `href` leads to it, and is
+    empty without a publication. `holds`: it ends a patch as well.
+    """
+
+    text: str
+    word: str = ""
+    setting: str = ""
+    then: str = ""
+    now: str = ""
+    href: str = ""
+    holds: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillMissing:
+    """What a crawl lacks now: URLs that its end left, and that failed to come, with the paths of their lists.
+
+    `patches` are the jobs that asked for them since, with their times.
+    """
+
+    left: int
+    left_href: str
+    failed: int
+    failed_href: str
+    patches: tuple[tuple[str, datetime | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

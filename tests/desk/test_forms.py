@@ -770,3 +770,11 @@ def test_a_job_leads_to_the_record_that_was_entered_before_it(own: World) -> Non
     (link,) = shown.xpath(f'.//a[@href="{path(own, 1)}"]')
     assert link.text_content() == f"Crawl no. {catalogue.read(own.ids[1])[0].number}"
     assert client.get(f"/report/{job}").page.xpath(f'//a[@href="{path(own, 1)}"]')
+
+
+def test_a_retired_publication_does_not_come_next(own: World) -> None:
+    client = own.served.client("carl")
+    coming = '//a[@href="/publications/p"]'
+    assert client.get("/running").page.xpath(coming)
+    own.archive.settings.write_text(f"{own.archive.settings.read_text('utf-8')}retired = true\n", "utf-8")
+    assert not client.get("/running").page.xpath(coming)

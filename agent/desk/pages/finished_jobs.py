@@ -23,7 +23,7 @@ from agent.desk.visit import DeskVisit
 from agent.pipeline.domain_run import ARC_COUNTS
 from agent.reports import url_fates
 from agent.reports.counted_urls import Lack, UrlSelection
-from agent.reports.explanations import explanation_of
+from agent.reports.explanations import explain_end, explanation_of
 from agent.reports.report import hosts_in, missing_in
 from agent.service import agent_status
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow
@@ -83,6 +83,8 @@ def _finished(visit: DeskVisit, job: str, record: RecordRow | None) -> FinishedJ
     arcs = {name: _figure(summary.get("arcs"), name) for name in ARC_COUNTS}
     word, sign = _result_of(job, summary)
     main = max(lacks.words, key=lambda name: lacks.words[name], default="")
+    reason, host = _reason_of(visit, job, summary)
+    ended = explain_end(reason)
     return FinishedJob(
         job=job,
         name=jobs.name_of(job, visit.language),
@@ -93,8 +95,8 @@ def _finished(visit: DeskVisit, job: str, record: RecordRow | None) -> FinishedJ
         result=word,
         sign=sign,
         is_whole=word in (_COMPLETE[0], _IMPORTED[0]),
-        why=explanation_of(main) if main else "",
-        host_reason=_host_reason(visit, job, summary),
+        why=ended or (explanation_of(main) if main else ""),
+        host_reason="" if ended or not reason else f"{host}: {reason}" if host else reason,
         documents=arcs["added"] + arcs["changed"] + arcs["unchanged"],
         added=arcs["added"],
         changed=arcs["changed"],
@@ -122,15 +124,16 @@ def _result_of(job: str, summary: Mapping[str, Any]) -> tuple[str, str]:
     return _INCOMPLETE if summary.get("commit_tags") else _EMPTY
 
 
-def _host_reason(visit: DeskVisit, job: str, summary: Mapping[str, Any]) -> str:
-    """Return why the first host is incomplete, or what was noted at the end of a job, as the crawl said it."""
+def _reason_of(visit: DeskVisit, job: str, summary: Mapping[str, Any]) -> tuple[str, str]:
+    """Return why the first host is incomplete, and that host; or what was noted at the end of a job."""
     for end in hosts_in(summary):
         if not end.complete and end.reason:
-            return f"{end.host}: {end.reason}"
+            return end.reason, end.host
     with suppress(Damaged):
         known = job_folder.load_item(visit.desk.archive.reports / job)
-        return "" if known is None or summary.get("complete") else known.reason or next(iter(known.warnings), "")
-    return ""
+        if known is not None and not summary.get("complete"):
+            return known.reason or next(iter(known.warnings), ""), ""
+    return "", ""
 
 
 def _duration(summary: Mapping[str, Any], language: str) -> str:

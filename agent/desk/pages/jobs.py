@@ -22,22 +22,24 @@ from agent.crawl.frontier import ShownView
 from agent.crawl.job_folder import JobState, publication_of, step_of
 from agent.crawl.job_orders import OrderWord
 from agent.crawl.politeness import LONGEST_PAUSE
+from agent.crawl.vocabulary import CUT
 from agent.desk import localized
 from agent.desk.theme import words
-from agent.desk.views import JobCard, LackRow, OrderRow, ReportTable
+from agent.desk.views import CrawlEnd, JobCard, LackRow, OrderRow, ReportTable, StillMissing
 from agent.desk.visit import DeskVisit
-from agent.operations import ordering
+from agent.operations import ordering, patching
 from agent.reports import missing_urls, shown_pages, tables
 from agent.reports.counted_urls import Lack, UrlSelection
-from agent.reports.explanations import desk_advice_on, explanation_of
+from agent.reports.explanations import desk_advice_on, explain_end, explanation_of
 from agent.reports.report import Missing, missing_now, most_rows, remarks_in
 from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow, opened
-from webarcfs.archive.catalogue.record import OCCASION, PATCH, is_import
+from webarcfs.archive.catalogue.record import OCCASION, PATCH, Record, is_import
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, format_time, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files
@@ -314,6 +316,7 @@ def coming(visit: DeskVisit, most: int = 1) -> list[tuple[str, datetime]]:
         due = [
             (scheduler.next_due(publication, past.runs.get(publication.name, ()), at), publication.name)
             for publication in desk.settings().publications
+            if not publication.retired
         ]
         return [(name, time) for time, name in sorted(due)[:most]]
 
@@ -385,6 +388,61 @@ def record_of(visit: DeskVisit, job: str) -> RecordRow | None:
         return records.row(record_id)
 
 
+# -- how a crawl ended, and what it lacks now --------------------------------------------------------------------------
+
+
+#: What a crawl noted that pages show.
+_MOST_NOTES = 20
+
+
+def ends_of(visit: DeskVisit, job: str, record: Record | None) -> Iterator[CrawlEnd]:
+    """Yield how a crawl ended early, with the bound that ended it, and what it noted; of an open job so far."""
+    archive = visit.desk.archive
+    for folder in (archive.reports / job, archive.jobs / job):
+        with suppress(Damaged, OSError):
+            known = job_folder.load_item(folder)
+            if known is not None:
+                texts = (*known.warnings[:_MOST_NOTES], known.reason)
+                yield from (_end_of(visit, text, record) for text in texts if text)
+                return
+
+
+def _end_of(visit: DeskVisit, text: str, record: Record | None) -> CrawlEnd:
+    explained = explain_end(text)
+    if not explained:
+        return CrawlEnd(text=text)
+    bound = None
+    if record is not None:
+        bound = patching.bound_of(visit.desk.archive, visit.desk.settings(), record, text)
+    if record is None or bound is None:
+        return CrawlEnd(text=explained, word=text)
+    then, now_is = (_value_of(visit, value) for value in (bound.then, bound.now))
+    label = words.label_of_setting(bound.setting, visit.desk.look_up(visit.language))
+    is_set_up = any(publication.name == record.publication for publication in visit.desk.settings().publications)
+    href = f"/publications/{quote(record.publication, safe='')}#f-{bound.setting}" if is_set_up else ""
+    return CrawlEnd(text=explained, word=text, setting=label, then=then, now=now_is, href=href, holds=bound.holds)
+
+
+def _value_of(visit: DeskVisit, value: int | Interval) -> str:
+    """Return a bound of a crawl as people read it."""
+    if isinstance(value, Interval):
+        return localized.interval_of(str(value), visit.language)
+    return languages.size(value, visit.language) if value else visit.said(words.msgid("no limit"))
+
+
+def still_missing(archive: Archive, job: str, lacks: Missing) -> StillMissing:
+    """Return what a crawl lacks after its patches."""
+    cut = [word for word in CUT if lacks.unwanted.get(word)]
+    selection = UrlSelection(lack=Lack.UNWANTED, word=str(cut[0]) if len(cut) == 1 else "")
+    return StillMissing(
+        left=sum(lacks.unwanted[word] for word in cut),
+        left_href=urls_href(job, selection),
+        failed=sum(lacks.words.values()),
+        failed_href=urls_href(job, UrlSelection(lack=Lack.MISSING)),
+        patches=tuple((folder.name, _begun(folder.name)) for folder in missing_urls.patches_of(archive, job)),
+    )
+
+
 # -- the report of a job -----------------------------------------------------------------------------------------------
 
 
@@ -403,16 +461,14 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     pages, more_pages = visit.desk.kept(("shown", job, changed), lambda: _first_shown(folder))
     record = record_of(visit, job)
     snapshot = "" if record is None else f"/snapshot/{quote(record.id, safe='')}"
-    known = None
-    with suppress(Damaged):
-        known = job_folder.load_item(folder)
     return visit.page(
         "report.html",
         name=name_of(job, visit.language),
         snapshot=snapshot,
         facts=list(_facts(summary, visit.language)),
+        ends=list(ends_of(visit, job, None if record is None else Catalogue(archive).read(record.id)[0])),
+        still=still_missing(archive, job, lacks),
         warnings=(
-            *(known.warnings if known is not None else ()),
             *lacks.lines(),
             *(remark.text for remark in remarks_in(summary) if remark.is_warning),
         ),
@@ -471,11 +527,14 @@ def lacks_of(visit: DeskVisit, job: str, summary: Mapping[str, Any]) -> Missing:
 
 def word_rows(job: str, lacks: Missing) -> list[ReportTable]:
     """Return tables of what failed to come and of what was not wanted, by the word for why."""
+    left = {word: urls for word, urls in lacks.unwanted.items() if word in CUT}
+    unwanted = {word: urls for word, urls in lacks.unwanted.items() if word not in CUT}
     return [
         _table_of_words(job, heading, counts, lack)
         for heading, counts, lack in (
             (words.msgid("Failed to come, and why"), lacks.words, Lack.MISSING),
-            (words.msgid("Known and not wanted, and why"), lacks.unwanted, Lack.UNWANTED),
+            (words.msgid("Left when the crawl ended, and why"), left, Lack.UNWANTED),
+            (words.msgid("Known and not wanted, and why"), unwanted, Lack.UNWANTED),
         )
         if counts
     ]
@@ -545,7 +604,7 @@ def _tables(archive: Archive, job: str, ends: Sequence[Mapping[str, Any]], langu
     by_size = [(_size(bound, language), "", count, size) for bound, (count, size) in sizes.items() if count]
     yield _table(job, "sizes", by_size, language)
     resources = {end["host"] for end in ends if end.get("role") == RESOURCE_ROLE}
-    reasons = {end["host"]: end["reason"] for end in ends}
+    reasons = {end["host"]: explain_end(end["reason"]) or end["reason"] for end in ends}
     ranks = {host: rank for rank, host in enumerate(reasons)}
     hosts = sorted(by_name["hosts"], key=lambda pair: ranks.get(pair[0], len(ranks)))
     for name, are_resources in (("hosts", False), ("resource_hosts", True)):

@@ -17,7 +17,6 @@ from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
-from agent.catalogue.recording import PatchRefusal
 from agent.crawl.job_folder import publication_of
 from agent.desk.forms import ROWS
 from agent.desk.pages import jobs, snapshots
@@ -92,18 +91,6 @@ def view_of(line: LogLine) -> UrlFateView:
 
 #: Crawls that are named of those that saw a URL.
 _MOST_CRAWLS = 20
-_REFUSALS = {
-    PatchRefusal.IMPORT: words.msgid("It is an import, which asks no server. Crawl the page instead."),
-    PatchRefusal.OPEN: words.msgid("It has not ended. At Running it can be given more addresses."),
-    PatchRefusal.EMPTY: words.msgid("It published nothing, so that there is nothing to add to. Crawl again."),
-    PatchRefusal.DISCARDED: words.msgid("It is discarded. Restore it first."),
-    PatchRefusal.REJECTED: words.msgid("It is rejected. Take the rejection back first."),
-    PatchRefusal.RELEASED: words.msgid(
-        "It is released, and readers would see pages that nobody has checked. Withdraw it first, ask again, and "
-        "release it after that."
-    ),
-    PatchRefusal.OLDER: words.msgid("A newer crawl of the publication is there. Ask again in that one."),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +237,7 @@ def offer_of(visit: DeskVisit, row: RecordRow, button: Button | None) -> _PatchO
         return _PatchOffer(button=button, refusal=refusal, is_running=is_running)
     refusal, newer = judged
     href = snapshots.href_of(newer or row.id)
-    return _PatchOffer(button=None, refusal=_REFUSALS[refusal], href=href, is_running=is_running)
+    return _PatchOffer(button=None, refusal=snapshots.PATCH_REFUSALS[refusal], href=href, is_running=is_running)
 
 
 def _offer_of_source(

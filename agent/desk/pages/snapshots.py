@@ -31,14 +31,14 @@ from starlette.responses import RedirectResponse, Response
 
 from agent.catalogue import recording, stepfolders
 from agent.catalogue.recording import PatchRefusal
-from agent.crawl import job_folder
 from agent.crawl.job_folder import step_folder
+from agent.crawl.vocabulary import CUT
 from agent.desk import forms, localized
 from agent.desk.pages import fields, jobs
 from agent.desk.pages.fields import FormSetting
 from agent.desk.theme import words
 from agent.desk.theme.who_may import refusal, waits_for
-from agent.desk.views import Button, FormField, ReportTable, SnapshotLine, Work
+from agent.desk.views import Button, FormField, SnapshotLine, Work
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import patching, records
 from agent.operations.patching import PlannedPatch
@@ -46,7 +46,7 @@ from agent.operations.records import Measure
 from agent.reports import counted_urls, missing_urls, url_fates
 from agent.reports.counted_urls import UrlSelection
 from agent.reports.explanations import explanation_of
-from agent.reports.report import missing_in
+from agent.reports.report import Missing
 from agent.service import agent_status
 from agent.steps import checking, picture_check
 from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase, RecordRow, RecordSelection, opened
@@ -251,7 +251,7 @@ def button_of(
 def patch_button(
     visit: DeskVisit, record: Record | RecordRow, page: str = "", selection: Mapping[str, str] | None = None
 ) -> Button | None:
-    """Return the button that asks again for what a crawl did not get; None if nobody may.
+    """Return the button that asks for what a crawl did not get, also what its end left; None if nobody may.
 
     With a `page`, or a `selection` of a list of URLs, it asks for exactly these, whatever kept the crawl from them.
     """
@@ -260,7 +260,7 @@ def patch_button(
     is_named = bool(page) or selection is not None
     if patch_refusal(visit, record.id) is not None or not (is_named or _lacks_something(visit, record.id)):
         return None
-    text = words.msgid("Ask again for what is missing")
+    text = words.msgid("Get the missing pages")
     if is_named:
         text = words.msgid("Ask again for this page") if page else words.msgid("Ask again for these")
     more = (("page", page),) if page else ()
@@ -270,6 +270,21 @@ def patch_button(
         state=str(record.state),
         more=more if selection is None else (("selection", urlencode(selection)),),
     )
+
+
+#: Why a crawl takes no further pages → what people read.
+PATCH_REFUSALS: dict[str, str] = {
+    PatchRefusal.IMPORT: words.msgid("It is an import, which asks no server. Crawl the page instead."),
+    PatchRefusal.OPEN: words.msgid("It has not ended. At Running it can be given more addresses."),
+    PatchRefusal.EMPTY: words.msgid("It published nothing, so that there is nothing to add to. Crawl again."),
+    PatchRefusal.DISCARDED: words.msgid("It is discarded. Restore it first."),
+    PatchRefusal.REJECTED: words.msgid("It is rejected. Take the rejection back first."),
+    PatchRefusal.RELEASED: words.msgid(
+        "It is released, and readers would see pages that nobody has checked. Withdraw it first, ask again, and "
+        "release it after that."
+    ),
+    PatchRefusal.OLDER: words.msgid("A newer crawl of the publication is there. Ask again in that one."),
+}
 
 
 def patch_refusal(visit: DeskVisit, record_id: str) -> tuple[PatchRefusal, str] | None:
@@ -289,11 +304,12 @@ def _lacks_something(visit: DeskVisit, record_id: str) -> bool:
     catalogue = Catalogue(archive)
 
     def lacks_something() -> bool:
-        job = catalogue.read(record_id)[0].job_name
-        return bool(missing_in(url_fates.summary_of(archive, job)).words)
+        lacks = _lacks(visit, catalogue.read(record_id)[0].job_name)
+        return lacks is None or bool(lacks.words or any(lacks.unwanted.get(word) for word in CUT))
 
     state = catalogue.state()
-    return visit.desk.kept(("patch", record_id, None if state is None else state.commit), lacks_something)
+    patches = archive.reports.stat().st_mtime_ns  # a patch that got nothing changes no record
+    return visit.desk.kept(("patch", record_id, None if state is None else state.commit, patches), lacks_something)
 
 
 # == new ==============================================================================================================
@@ -811,6 +827,8 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     at = progress_of(record, is_locked=line.is_locked)
     state_of_form = visit.form.token.state if visit.is_typed and visit.form.token.state else blob
     preview = f"{line.href}/preview" if record.parts else ""
+    button = patch_button(visit, record)
+    lacks = _lacks(visit, record.job_name)
     return visit.page(
         "snapshot.html",
         line=line,
@@ -821,7 +839,11 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         shared=_shared(visit, record),
         preview=preview,
         resources=record.resources,
-        why=list(_why(visit, record)),
+        ends=list(jobs.ends_of(visit, record.job_name, record)),
+        still=None if lacks is None or line.complete is not False
+        else jobs.still_missing(archive, record.job_name, lacks),
+        patch=button,
+        patch_refusal=_refusal_of_patch(visit, record) if button is None else None,
         failures=list(_failures(visit, record)),
         asked=tuple(words.STEPS[step] for step in RUNS if _snapshot_is_asked(visit, record, step)),
         asked_now=jobs.asked(archive).get(record.id, ""),
@@ -847,17 +869,26 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         note=visit.typed("note", ""),
         most_bytes=LARGEST_ATTACHMENT,
         missing=list(jobs.lack_rows(((lack.host, lack.word, lack.urls) for lack in record.missing), record.job_name)),
-        lost=_lost(visit, record),
+        lost=[] if lacks is None else jobs.word_rows(record.job_name, lacks),
         again=f"/new?{urlencode({'publication': record.publication})}" if visit.may(Right.CAPTURE) else "",
     )  # fmt: skip
 
 
-def _lost(visit: DeskVisit, record: Record) -> list[ReportTable]:
-    """Return what failed to come, and what was not wanted; nothing where the log is too long to be read for a page."""
-    job = record.job_name
+def _lacks(visit: DeskVisit, job: str) -> Missing | None:
+    """Return what a crawl lacks now; None where the logs are too long to be read for a page."""
     with suppress(TookTooLong), clocks.under(clocks.Deadline(_LOST_SECONDS)):
-        return jobs.word_rows(job, jobs.lacks_of(visit, job, url_fates.summary_of(visit.desk.archive, job)))
-    return []
+        return jobs.lacks_of(visit, job, url_fates.summary_of(visit.desk.archive, job))
+    return None
+
+
+def _refusal_of_patch(visit: DeskVisit, record: Record) -> tuple[str, str, bool] | None:
+    """Return why a crawl takes no further pages, where to go for that, and whether to fetch again helps; else None."""
+    judged_patch = patch_refusal(visit, record.id)
+    if judged_patch is None:
+        return None
+    refusal, newer = judged_patch
+    is_fetched_again = refusal in (PatchRefusal.EMPTY, PatchRefusal.DISCARDED, PatchRefusal.REJECTED)
+    return PATCH_REFUSALS[refusal], href_of(newer) if newer else "", is_fetched_again
 
 
 def _handover(visit: DeskVisit, record: Record) -> str:
@@ -890,7 +921,7 @@ def _buttons(visit: DeskVisit, record: Record, at: Progress, way: Way, line: Sna
     """Yield what the person may do with it now, the one step that leads on first."""
     if line.next is not None:
         yield line.next
-    if (button := patch_button(visit, record)) is not None:
+    if line.complete is not False and (button := patch_button(visit, record)) is not None:
         yield button
     names = visit.acting.names
     wanted = (
@@ -947,18 +978,6 @@ def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
         return shared, own
 
     return visit.desk.kept(("shared", record.id, services.gate.state), counted)
-
-
-def _why(visit: DeskVisit, record: Record) -> Iterator[str]:
-    """Yield why it is incomplete, or what was noted when it was fetched."""
-    for folder in (visit.desk.archive.reports / record.job_name, visit.desk.archive.jobs / record.job_name):
-        with suppress(Damaged, OSError):
-            known = job_folder.load_item(folder)
-            if known is not None:
-                yield from known.warnings[:20]
-                if known.reason:
-                    yield known.reason
-                return
 
 
 def _failures(visit: DeskVisit, record: Record) -> Iterator[tuple[str, str, str]]:
@@ -1070,13 +1089,13 @@ def step(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
 
 def patch(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
-    """Request again what a crawl did not get, or exactly the pages of a form."""
+    """Request what a crawl did not get, also what its end left, or exactly the pages of a form."""
     archive = visit.desk.archive
     record = _record_as_seen(visit, path_params["record"])
     with clocks.under(clocks.Deadline(limits.SECONDS)):
         urls = _named_for_patch(visit, record)
         planned = patching.plan(
-            archive, visit.desk.settings(), record.job_name, urls=urls, acting=visit.acting, counts=False
+            archive, visit.desk.settings(), record.job_name, urls=urls, cut=not urls, acting=visit.acting, counts=False
         )
     if not planned.urls:
         if not urls:
