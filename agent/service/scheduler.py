@@ -2,9 +2,10 @@
 
 A publication with a start date is due on that date and at each interval counted from it: a monthly publication that
 starts on the 31st is due on the last day of shorter months and on the 31st again. A crawl that a person begins while a
-new publication waits for its start is its first one: none follows it at the start. A publication without a start date is
-due at once, then one interval after its last run began. Missed runs are made up by one run. The archive's CET has no
-summer time.
+new publication waits for its start is its first one: none follows it at the start.
+
+A publication without a start date is due at once, then one interval after its last run began. Missed runs are made up
+by one run. The archive's CET has no summer time.
 
 The past runs of jobs are read from the folder names in jobs/ and reports/; the scheduler stores nothing. A job's name
 begins with its start time. For a job in jobs/ the last attempt counts as well, so a failure does not make its

@@ -33,10 +33,10 @@ from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
-from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.catalogue.record import FieldNumber, RecordState
 from webarcfs.archive.catalogue.workflow import Decision, Role, WorkflowStep
 from webarcfs.archive.model.errors import TooMany, UsageError
-from webarcfs.archive.model.metadata import compact_time, parse_time
+from webarcfs.archive.model.metadata import compact_time, now, parse_time
 from webarcfs.archive.system import files
 from webarcfs.web import language as languages
 
@@ -778,3 +778,21 @@ def test_a_retired_publication_does_not_come_next(own: World) -> None:
     assert client.get("/running").page.xpath(coming)
     own.archive.settings.write_text(f"{own.archive.settings.read_text('utf-8')}retired = true\n", "utf-8")
     assert not client.get("/running").page.xpath(coming)
+
+
+def test_a_crawl_says_how_many_documents_came_with_it(own: World) -> None:
+    """What it kept is counted in it, and not among what its job brought."""
+    catalogue = Catalogue(own.archive)
+    catalogue.change(own.ids[1], lambda record: record.with_values({FieldNumber.FILES: "9"}, "x", now()), "x", str)
+    folder = own.archive.reports / own.ids[1]
+    folder.mkdir(exist_ok=True)
+    client = own.served.client("carl")
+    for arcs, said in (
+        ({"added": 1, "changed": 5, "removed": 3, "unchanged": 2}, "8 came with this crawl, 1 it kept"),
+        ({"added": 9, "changed": 0, "removed": 3, "unchanged": 0}, ""),
+        ({"added": 9, "changed": 0, "removed": 0, "unchanged": 9}, ""),
+        ({}, ""),
+    ):
+        files.write_json(folder / "summary.json", {"arcs": arcs})
+        page = client.get(path(own, 1)).words
+        assert said in page and ("it kept from earlier" in page) is bool(said), arcs

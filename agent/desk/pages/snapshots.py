@@ -25,6 +25,7 @@ from dataclasses import replace
 from itertools import groupby, islice
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.responses import RedirectResponse, Response
@@ -67,6 +68,7 @@ from webarcfs.archive.catalogue.record import (
 from webarcfs.archive.catalogue.workflow import (
     ABOUT,
     ORDER,
+    PATCHED,
     RUNS,
     TABLE,
     Decision,
@@ -838,6 +840,7 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         buttons=list(_buttons(visit, record, at, way, line)),
         shared=_shared(visit, record),
         preview=preview,
+        kept=_kept_documents(record, line, url_fates.summary_of(archive, record.job_name)),
         resources=record.resources,
         ends=list(jobs.ends_of(visit, record.job_name, record)),
         still=None if lacks is None or line.complete is not False
@@ -879,6 +882,18 @@ def _lacks(visit: DeskVisit, job: str) -> Missing | None:
     with suppress(TookTooLong), clocks.under(clocks.Deadline(_LOST_SECONDS)):
         return jobs.lacks_of(visit, job, url_fates.summary_of(visit.desk.archive, job))
     return None
+
+
+def _kept_documents(record: Record, line: SnapshotLine, summary: Mapping[str, Any]) -> int:
+    """Return how many documents a crawl has that did not come with it; 0 where that is not known.
+
+    What a patch brought, and what only pages of other hosts needed, is counted elsewhere.
+    """
+    is_patched = any(event.what == PATCHED for event in record.events)
+    arcs = summary.get("arcs") or {}
+    if is_patched or record.resources.hosts or line.documents is None or not arcs:
+        return 0
+    return max(line.documents - sum(int(arcs.get(name, 0)) for name in ("added", "changed", "unchanged")), 0)
 
 
 def _refusal_of_patch(visit: DeskVisit, record: Record) -> tuple[str, str, bool] | None:
