@@ -715,23 +715,19 @@ def test_any_snapshot_can_be_chosen_to_compare_with(world: World, monkeypatch: p
     monkeypatch.setattr(forms, "ROWS", 2)
 
     def offered(page: Answer) -> list[str]:
-        found: list[str] = page.page.xpath('//select[@name="from"]/option/@value')
-        assert page.page.xpath('//select[@name="to"]/option/@value') == found
-        return found
+        found = page.page.xpath('//nav[@aria-labelledby="others"]//li/a/@href')
+        return [each.removeprefix("/compare/").partition("..")[0] for each in found]
 
-    seen, at = set[str](), pair
+    seen, at = [], pair
     while at:
         page = client.get(at)
-        seen.update(offered(page))
-        assert {world.ids[0], world.ids[4]} <= set(offered(page)), "the two that are compared"
+        seen += offered(page)
         at = next((each.partition("#")[0] for each in page.page.xpath('//nav//a[@rel="next"]/@href')), "")
-    assert seen == set(world.ids)
+    assert seen == [world.ids[3], world.ids[2], world.ids[1]], "each but the two that are compared"
     assert offered(client.get(f"{pair}?others=99999999&year=x")) == offered(client.get(pair))
     assert offered(client.get(f"{pair}?others=3")) == offered(client.get(f"{pair}?others=99"))
     assert "None fits." in client.get(f"{pair}?year=1999").words
-    assert world.ids[3] not in offered(client.get(f"{pair}?year=2026&others=2"))
-    chosen = client.get(f"/compare?{urlencode({'from': world.ids[1], 'to': world.ids[3]})}")
-    assert chosen.path == f"/compare/{world.ids[1]}..{world.ids[3]}", "the form leads there without scripts"
+    assert offered(client.get(f"{pair}?year=2026&others=2")) == [world.ids[2], world.ids[1]]
 
 
 def test_crawls_of_one_server_by_any_publication_can_be_compared_and_have_numbers(own: World) -> None:
@@ -743,10 +739,16 @@ def test_crawls_of_one_server_by_any_publication_can_be_compared_and_have_number
     rows = {record.publication: record for record in Catalogue(own.archive).records()}
     client = own.served.client("carl")
     page = client.get(f"/compare?{urlencode({'to': own.ids[1]})}")
-    choices = page.page.xpath('//select[@name="from"]/option')
-    assert {rows["q"].id, *own.ids} == {choice.get("value") for choice in choices}
-    (text,) = (choice.text for choice in choices if choice.get("value") == rows["q"].id)
+    assert page.path == f"/compare/{own.ids[0]}..{own.ids[1]}", "with the one before"
+    choices = {link.get("href"): link.text for link in page.page.xpath('//nav[@aria-labelledby="others"]//li/a')}
+    of_q = quote(rows["q"].id, safe="")
+    assert set(choices) == {f"/compare/{own.ids[1]}..{other}?of=first" for other in (of_q, *own.ids[2:])}, (
+        "the earlier one first"
+    )
+    text = choices[f"/compare/{own.ids[1]}..{of_q}?of=first"]
     assert text.startswith(f"no. {rows['q'].number}, ") and text.endswith(", q")
+    following = client.get(f"/compare/{own.ids[1]}..{of_q}?of=first")
+    assert f"/compare/{own.ids[0]}..{own.ids[1]}" in following.text, "the one that was compared stays"
     done = client.get(f"/compare/{own.ids[1]}..{quote(rows['q'].id, safe='')}")
     lead = " ".join(done.page.xpath('//p[@class="lead"]')[0].text_content().split())
     number = Catalogue(own.archive).read(own.ids[1])[0].number

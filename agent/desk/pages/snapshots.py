@@ -405,29 +405,42 @@ _NAVIGATION = "#others"
 
 
 def compare(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
-    """Show the comparison, with all crawls of the same servers to choose two from. Raises NotFound."""
+    """Show the comparison, with the other crawls of the same servers to compare one of the two with. Raises NotFound.
+
+    The one of the two that stays is the later one, unless `of` says that it is the earlier one.
+    """
     first, _, second = path_params["pair"].partition("..")
     values = room_records.comparison(visit, path_params["pair"])
     year = visit.parameter("year")
+    stays = first if visit.parameter("of") == "first" else second
     with open_tables(visit) as tables:
-        total = tables.count_of_servers(second, year)
+        total = tables.count_of_servers(stays, year)
         pages, part = pages_of(visit, total, forms.ROWS, name="others", place=_NAVIGATION)
-        known = tables.of_servers(second, year, offset=part.start, limit=forms.ROWS)
-        both = [row for row in map(tables.row, (first, second)) if row is not None]
-    rows = {row.id: row for row in (*both, *known) if row.has_parts}
-    newest_first = sorted(rows.values(), key=lambda row: (row.date, row.number), reverse=True)
-    choices = tuple((row.id, _choice_of(visit, row)) for row in newest_first)
-    has_filter = bool(year) or total > forms.ROWS
-    names = {row.id: name_of(row, visit.language) for row in both}
-    return visit.page(
-        "compared.html", **values, names=(names.get(first, first), names.get(second, second)), year=year,
-        has_filter=has_filter,
-        chosen=tuple(
-            FormField(name=name, label=visit.said(label), value=value, kind="choice", choices=choices)
-            for name, label, value in (("from", words.msgid("Before"), first), ("to", words.msgid("After"), second))
-        ),
-        pages_of_others=pages, others_total=total,
+        rows = tables.of_servers(stays, year, offset=part.start, limit=forms.ROWS)
+        known = {record_id: tables.row(record_id) for record_id in (first, second)}
+    row = known[stays]
+    others = () if row is None else tuple(
+        PageLink(_pair(candidate, row), _choice_of(visit, candidate))
+        for candidate in rows if candidate.has_parts and candidate.id not in known
     )  # fmt: skip
+    names = [known_id if one is None else name_of(one, visit.language) for known_id, one in known.items()]
+    return visit.page(
+        "compared.html",
+        **values,
+        names=(names[0], names[-1]),
+        number=0 if row is None else row.number,
+        others=others,
+        pages_of_others=pages,
+        year=year,
+        has_filter=bool(year) or total > forms.ROWS,
+    )
+
+
+def _pair(candidate: RecordRow, row: RecordRow) -> str:
+    """Return the path of the comparison of two crawls, the earlier one first, whose page keeps `row` as it is."""
+    if (candidate.date, candidate.number) > (row.date, row.number):
+        return f"/compare/{quote(row.id, safe='')}..{quote(candidate.id, safe='')}?of=first"
+    return f"/compare/{quote(candidate.id, safe='')}..{quote(row.id, safe='')}"
 
 
 def _choice_of(visit: DeskVisit, row: RecordRow) -> str:
@@ -437,18 +450,17 @@ def _choice_of(visit: DeskVisit, row: RecordRow) -> str:
 
 
 def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Lead from a form to the comparison of two snapshots. Raises NotFound."""
+    """Lead to the comparison of two snapshots; of one with the one before, or one beside it. Raises NotFound."""
     first, second = visit.parameter("from"), visit.parameter("to")
     with open_tables(visit) as tables:
         row = tables.row(second)
         if row is None:
             raise NotFound(f"there is no crawl {second}")
-        if not first:
-            same = tables.of_servers(second, limit=forms.ROWS)
-            first = row.before or next(
-                (candidate.id for candidate in same if candidate.id != second and candidate.has_parts), second
-            )
-    return RedirectResponse(f"/compare/{quote(first, safe='')}..{quote(second, safe='')}", 303, dict(NO_STORE))
+        others = [other for other in tables.of_servers(second, limit=forms.ROWS) if other.id != second]
+    place = f"/compare/{quote(first or row.before or second, safe='')}..{quote(second, safe='')}"
+    if not first and not row.before and others:
+        place = _pair(next((other for other in others if other.date < row.date), others[-1]), row)
+    return RedirectResponse(place, 303, dict(NO_STORE))
 
 
 # == snapshots ========================================================================================================
