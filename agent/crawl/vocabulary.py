@@ -344,6 +344,8 @@ UNWANTED = (DECISIONS | {Reason.FOREIGN_HOST}) - {Reason.TOO_BIG}
 CUT = (Reason.OVER_SIZE, Reason.OVER_TIME, Reason.STOPPED)
 #: The reasons for which a server's certificate is rejected, and that `certificates = "any"` takes all the same.
 CERTIFICATE_FAULTS = (Reason.TLS, Reason.TLS_EXPIRED, Reason.TLS_HOST, Reason.TLS_ISSUER)
+#: How the reason of a host in summary.json begins where a crawl found too little of it to be believed.
+TOO_FEW = "found"
 
 
 def cause_among(words: Sequence[str]) -> str:

@@ -40,6 +40,7 @@ from agent.crawl.vocabulary import (
     CERTIFICATE_FAULTS,
     CUT,
     DECISIONS,
+    TOO_FEW,
     UNWANTED,
     Reason,
     cause_among,
@@ -48,7 +49,7 @@ from agent.crawl.vocabulary import (
 )
 from agent.crawl.watching import account_of as account_of_watch
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
-from agent.pipeline.publish import TOO_FEW, Published
+from agent.pipeline.publish import Published
 from agent.reports import missing_urls, shown_pages
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository

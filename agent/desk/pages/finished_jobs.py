@@ -1,14 +1,12 @@
 """`/running`: what runs, what comes next, and what the jobs brought that ended last; Today shows some of these, too.
 
 What ended is read from the newest reports: result, documents, bytes, duration, failures, and why. It is kept until
-another report comes.
+another report comes, or the catalogue changes: a report is there before the record of its crawl.
 """
 
 from __future__ import annotations
 
-import heapq
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -24,7 +22,7 @@ from agent.pipeline.domain_run import ARC_COUNTS
 from agent.reports import url_fates
 from agent.reports.counted_urls import Lack, UrlSelection
 from agent.reports.explanations import explain_end, explanation_of
-from agent.reports.report import hosts_in, missing_in
+from agent.reports.report import Missing, hosts_in, missing_in
 from agent.service import agent_status
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow
 from webarcfs.archive.catalogue.record import is_import
@@ -62,26 +60,32 @@ def newest(visit: DeskVisit, most: int = MOST) -> list[FinishedJob]:
     state = Catalogue(archive).state()  # a record follows its report
     commit = None if state is None else state.commit
     key = ("finished", archive.reports.stat().st_mtime_ns, commit, most, visit.language)
-    found: list[FinishedJob] = visit.desk.kept(key, lambda: _newest(visit, most))
-    return found
+    return visit.desk.kept(key, lambda: _newest(visit, most))
 
 
 def _newest(visit: DeskVisit, most: int) -> list[FinishedJob]:
-    with os.scandir(visit.desk.archive.reports) as entries:
-        names = heapq.nlargest(most, (entry.name for entry in entries if entry.name[:1].isdecimal()))
-    return [_finished(visit, name, jobs.record_of(visit, _patched(visit, name) or name)) for name in names]
+    return [
+        _finished(visit, job, summary, jobs.record_of(visit, str(summary.get("patches") or job)))
+        for job, summary in _summaries(visit, most)
+    ]
 
 
-def _patched(visit: DeskVisit, job: str) -> str:
-    return str(url_fates.summary_of(visit.desk.archive, job).get("patches", ""))
+def read_ended(visit: DeskVisit, most: int) -> Iterator[FinishedJob]:
+    """Yield the same as their reports are read, for lists of any length: without the paths of their crawls."""
+    for job, summary in _summaries(visit, most):
+        yield _finished(visit, job, summary, None)
 
 
-def _finished(visit: DeskVisit, job: str, record: RecordRow | None) -> FinishedJob:
-    summary = url_fates.summary_of(visit.desk.archive, job)
+def _summaries(visit: DeskVisit, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    for job in url_fates.report_names(visit.desk.archive)[:most]:
+        yield job, url_fates.summary_of(visit.desk.archive, job)
+
+
+def _finished(visit: DeskVisit, job: str, summary: Mapping[str, Any], record: RecordRow | None) -> FinishedJob:
     lacks = missing_in(summary)
     failures = sum(lacks.words.values())
     arcs = {name: _figure(summary.get("arcs"), name) for name in ARC_COUNTS}
-    word, sign = _result_of(job, summary)
+    word, sign = _result_of(job, summary, lacks)
     main = max(lacks.words, key=lambda name: lacks.words[name], default="")
     reason, host = _reason_of(visit, job, summary)
     ended = explain_end(reason)
@@ -114,13 +118,13 @@ def _figure(counts: object, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _result_of(job: str, summary: Mapping[str, Any]) -> tuple[str, str]:
+def _result_of(job: str, summary: Mapping[str, Any], lacks: Missing) -> tuple[str, str]:
     if not summary:
         return _UNKNOWN
     if is_import(job):
         return _IMPORTED if summary.get("commit_tags") else _EMPTY
     if summary.get("complete"):
-        return _LACKING if missing_in(summary).lost else _COMPLETE
+        return _LACKING if lacks.lost else _COMPLETE
     return _INCOMPLETE if summary.get("commit_tags") else _EMPTY
 
 
