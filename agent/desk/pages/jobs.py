@@ -374,7 +374,7 @@ def record_of(visit: DeskVisit, job: str) -> RecordRow | None:
     catalogue = Catalogue(archive)
     state = catalogue.state()
 
-    def found() -> str:
+    def find_id() -> str:
         if catalogue.has(job) and not catalogue.read(job)[0].job:
             return job
         earlier = (record_id for record_id in catalogue.ids(publication_of(job)) if record_id < job)
@@ -382,7 +382,7 @@ def record_of(visit: DeskVisit, job: str) -> RecordRow | None:
         return next((record_id for record_id in near if catalogue.read(record_id)[0].job_name == job), "")
 
     key = ("record of a job", job, None if state is None else state.commit)
-    record_id: str = visit.desk.kept(key, found)
+    record_id: str = visit.desk.kept(key, find_id)
     if not record_id:
         return None
     with opened(archive, catalogue) as records:
