@@ -187,6 +187,8 @@ def status(archive: str | None, check: bool, form: Form) -> None:
     With --check it prints a line for each thing that is wrong, or `ok`. It exits with 2 if no agent runs, settings have
     faults, a job failed, or a publication is overdue by its interval. It exits with 3 if only the newest crawl of a
     publication is incomplete, or a job waits for an order; with 0 if all is well.
+
+    Nagios and Icinga take 1 for a warning and 3 for unknown: examples/check_webarc is a plugin for them.
     """
     place = opened(archive)
     if check:
