@@ -29,7 +29,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -55,6 +55,8 @@ from webarcfs.archive.system.files import mirror, remove_others, sync_folder
 
 #: The file that makes a folder a backup: the archive's id, and when the backup was finished last.
 MARK = directory.BACKUP
+#: The file in `log/` of an archive that says when its last backup was finished.
+_TRACE = "backup.json"
 
 
 def is_backup(folder: Path) -> bool:
@@ -68,6 +70,15 @@ def finished_at(folder: Path) -> datetime | None:
         mark = files.read_json(folder / MARK) or {}
         finished = mark["finished"] or mark.get("last")
         return parse_time(str(finished)) if finished else None
+    except (OSError, Damaged, KeyError, TypeError):
+        return None
+
+
+def last_finished(archive: Archive) -> tuple[datetime, Path] | None:
+    """Return when the last whole backup of an archive was finished, and in which folder; None if none is known."""
+    try:
+        trace = files.read_json(archive.log / _TRACE)
+        return None if trace is None else (parse_time(str(trace["finished"])), Path(str(trace["folder"])))
     except (OSError, Damaged, KeyError, TypeError):
         return None
 
@@ -177,6 +188,9 @@ def backup(archive: Archive, target: Path, progress: Progress = unseen, *, quick
             # A crawl may have raised the layout while it was copied.
             new_mark |= {"layout": layout_of(archive.root), "finished": format_time(now())}
             files.write_json(target / MARK, new_mark)
+            with suppress(OSError):  # it is only for people
+                trace = {"finished": new_mark["finished"], "folder": str(target)}
+                files.write_json(archive.log / _TRACE, trace, durable=False)
     return copied
 
 

@@ -26,7 +26,7 @@ from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index import database
 from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.archive.repair import mending
+from webarcfs.archive.repair import damage_note, mending
 from webarcfs.archive.repair.restoring import bring_back, damage_of
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.clocks import Progress, unseen
@@ -80,6 +80,8 @@ def restore_damaged(source: Path, archive: Archive, progress: Progress = unseen)
         _repair_catalogue(archive, copy, result)
     catch_up(archive, progress=progress)
     catch_up_records(archive, progress=progress)
+    if result.is_whole:
+        damage_note.clear(archive)
     return result
 
 

@@ -36,7 +36,7 @@ from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, InvalidDocum
 from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
 from webarcfs.archive.model.url_lists import REDIRECTS, Redirect, is_place, read_list
 from webarcfs.archive.model.urls import domain_of
-from webarcfs.archive.repair import mending
+from webarcfs.archive.repair import damage_note, mending
 from webarcfs.archive.repair.mending import MENDS, damaged_refs
 from webarcfs.archive.repair.restoring import ids_named
 from webarcfs.archive.system import files, locks
@@ -287,7 +287,17 @@ def verify(archive: Archive, progress: Progress = unseen, *, quick: bool = False
 
     `quick` checks only documents changed since the last verification, and leaves out the checks in `LEFT_OUT`.
     """
-    seen = _Seen()
+    seen, count = _Seen(), 0
+    for line in _findings(archive, seen, progress, quick=quick):
+        count += 1
+        yield line
+    if any(domain.damaged for domain in seen.domains):
+        damage_note.write(archive)
+    elif not count and not quick:
+        damage_note.clear(archive)
+
+
+def _findings(archive: Archive, seen: _Seen, progress: Progress, *, quick: bool) -> Iterator[str]:
     with suppress(FileNotFoundError):
         missing = (archive.root / MISSING).read_text("utf-8", "replace").splitlines()
         yield from (f"{MISSING}: {line}" for line in missing)
@@ -307,8 +317,8 @@ def verify(archive: Archive, progress: Progress = unseen, *, quick: bool = False
         progress("check repositories", number, len(seen.domains))
         findings = list(_domain(archive, domain, sound.get(domain.name), progress, quick=quick))
         if findings:
-            damaged = domain.damaged | ids_named(domain.store, findings)
-            pages = damage_lines(archive, domain.name, domain.store, damaged)
+            domain.damaged |= ids_named(domain.store, findings)
+            pages = damage_lines(archive, domain.name, domain.store, domain.damaged)
             yield from (f"{domain.name}: {line}; {advice(archive)}" for line in pages)
         yield from (f"{domain.name}: {line}" for line in findings)
         yield from _rows(archive, domain)

@@ -17,10 +17,11 @@ from tests.support.archives import FIRST, make_archive, rows_of, store_of
 from tests.support.damage import damage_object
 from tests.support.imports import command, killed_in
 from tests.support.rooms import Page, digits, published, served
+from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.arc_paths import arc_path, data_name, split
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.archive.repair import repacking
+from webarcfs.archive.repair import damage_note, repacking
 
 pytestmark = pytest.mark.crawl
 
@@ -91,8 +92,14 @@ def test_a_room_shows_a_damaged_page_again_without_a_restart(archive: Archive) -
         assert oid in line and f"`webarc-agent restore --damaged DIR {archive.root}`" in line
         assert found.out.count(COUNCIL) == 1
 
+        command_line = f"`webarc-agent verify --archive {archive.root}` names it"
+        assert command_line in command("status", "--archive", archive.root).out
+        checked = command("status", "--check", "--archive", archive.root)
+        assert (checked.code, "could not be read" in checked.out, command_line in checked.out) == (2, True, True)
+
         done = command("restore", "--damaged", copy_of(archive), archive.root)
         assert (done.code, done.err) == (0, "")
+        assert command("status", "--check", "--archive", archive.root).out == "ok\n"
         assert f"came back: {COUNCIL} of the snapshot 2026-11-22T03:00:00@{TOWN}, its content\n" in done.out
         answer = room.get(path)
         assert (answer.status, "the new council" in answer.text) == (200, True)
@@ -130,6 +137,23 @@ def test_recover_leaves_no_snapshot_out_and_says_what_comes_first(archive: Archi
     assert (rows_of(archive), archive.changes.read_bytes()) == (rows, lines)
     assert recover(archive).left_out == ()
     assert rows_of(archive) == rows
+
+
+def test_a_room_tells_staff_of_damage_that_a_reader_met(archive: Archive) -> None:
+    """Until `verify` read all and found nothing: that somebody met it is enough."""
+    oid = spoil(archive)
+    with served(archive) as room:
+        assert damage_note.met_at(archive) is None
+        assert room.get(f"/web/{digits(SECOND)}id_/{COUNCIL}").status == 503
+        until(lambda: damage_note.met_at(archive) is not None)
+        assert oid not in (archive.log / "damaged.json").read_text()
+    assert command("verify", "--quick", "--archive", archive.root).code in (0, 2)
+    assert damage_note.met_at(archive) is not None
+    assert restore_damaged(copy_of(archive), archive).is_whole
+    assert damage_note.met_at(archive) is None
+    damage_note.write(archive)
+    assert command("verify", "--archive", archive.root).code == 0
+    assert damage_note.met_at(archive) is None
 
 
 def test_what_the_backup_lacks_is_named_and_the_rest_comes_back(archive: Archive) -> None:

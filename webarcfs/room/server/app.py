@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 from webarcfs.access.gate import Reader
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError, is_damage
+from webarcfs.archive.repair.damage_note import DamageWriter
 from webarcfs.room.pages import (
     about,
     archived,
@@ -252,6 +253,7 @@ class _Room:
         self.two = options.has_two_origins
         self.look = Look(self.shared.archive)
         self.answering = Answering(self.error)
+        self.damage = DamageWriter(self.shared.archive)
         self.origins = Origins(options.origin if self.two else "", options.replay_origin)
         self.base = options.origin
         self.runs_scripts = options.engine is Engine.PYWB
@@ -315,6 +317,7 @@ class _Room:
         if isinstance(error, TookTooLong):
             heading, text = "This takes too long", _TOO_LONG
         elif is_damage(request.scope.get(REASON)):
+            self.damage.note()
             heading, text = "This page cannot be read at present", _UNREADABLE
         details = str(error) if error is not None and status == HTTPStatus.BAD_REQUEST else ""
         values = {"status": status, "heading": heading, "text": text, "details": details}
