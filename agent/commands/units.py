@@ -128,6 +128,7 @@ def _unit(
     return UnitOf(
         part=part, name=_name(archive, name), root=archive.root, programs=_programs(part), user=user, group=group,
         options=options, point=point, is_personal=is_personal, writes=_backup(archive) if part is Part.AGENT else (),
+        reads=_backup(archive) if part is Part.DESK else (),  # Today says how old it is
     )  # fmt: skip
 
 
@@ -173,10 +174,7 @@ def _text(unit: UnitOf) -> str:
 
 
 def _personal_folder() -> Path:
-    config = os.environ.get("XDG_CONFIG_HOME", "")
-    if not config.startswith("/"):
-        home = os.path.expanduser("~")  # noqa: PTH111 # Path.home() raises without one
-        if not home.startswith("/"):
-            raise UsageError("there is no home folder; set HOME")
-        config = f"{home}/.config"
-    return Path(config) / "systemd" / "user"
+    folder = named_archives.config_folder()
+    if folder is None:
+        raise UsageError("there is no home folder; set HOME")
+    return folder / "systemd" / "user"

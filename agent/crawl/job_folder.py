@@ -54,9 +54,9 @@ from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.config.settings_files import OLD_DEFAULTS
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
-from webarcfs.archive.model.metadata import compact_time, format_time, from_epoch, now, parse_compact_time, parse_time
+from webarcfs.archive.model.metadata import compact_time, format_time, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files, locks
-from webarcfs.archive.system.clocks import Speed
+from webarcfs.archive.system.clocks import Progress, Speed, unseen
 from webarcfs.archive.system.processes import Process
 
 if TYPE_CHECKING:
@@ -507,10 +507,6 @@ def _checked(kind: type[Publication] | type[Profile], values: dict[str, Any]) ->
 # == job ==============================================================================================================
 
 
-#: Reports the progress of long work: (name of the work, number done, number known).
-Progress = Callable[[str, int, int], None]
-
-
 #: Returns what a browser showed of a document, by its row in the frontier; None where there is nothing.
 ShownForm = Callable[[int], "RenderedForm | None"]
 
@@ -566,7 +562,7 @@ class Job:
     page: SavedPage | None = None
     is_closed: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
-    progress: Progress = lambda *_: None
+    progress: Progress = unseen
     note: Note = _nothing
     shown: ShownForm = lambda _: None
     by_agent: bool = False  # whether it ends when it is held, since the agent begins it again
@@ -608,17 +604,22 @@ def alone(archive: Archive, publication: str) -> Iterator[None]:
         yield
 
 
-def new_folder(archive: Archive, kind: str) -> Path:
-    """Create the folder of a job that begins now (/Cr-4/, /Cr-7.1/); `kind` is the part of its name after the time."""
+def new_name(archive: Archive, kind: str) -> str:
+    """Return the name of a job that begins now (/Cr-4/, /Cr-7.1/); `kind` is the part of its name after the time.
+
+    Where another job has that name, its time is the next second that no job has.
+    """
     begun = now()
-    while True:
-        name = f"{compact_time(begun)}-{kind}"
-        folder = archive.jobs / name
-        taken = (archive.reports / name).exists() or folder.exists()
-        if not taken:
-            folder.mkdir()
-            return folder
-        begun = from_epoch(begun.timestamp() + 1)
+    while (archive.jobs / (name := f"{compact_time(begun)}-{kind}")).exists() or (archive.reports / name).exists():
+        begun += timedelta(seconds=1)
+    return name
+
+
+def new_folder(archive: Archive, kind: str) -> Path:
+    """Create the folder of a job that begins now."""
+    folder = archive.jobs / new_name(archive, kind)
+    folder.mkdir()
+    return folder
 
 
 def interrupted(archive: Archive, kind: str) -> Path | None:

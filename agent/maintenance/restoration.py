@@ -18,7 +18,7 @@ from pathlib import Path
 from agent.catalogue.recording import catch_up_records
 from agent.indexing.recovery import catch_up
 from agent.maintenance import backups
-from agent.maintenance.backups import MARK, is_backup
+from agent.maintenance.backup_mark import MARK, is_backup
 from agent.maintenance.damaged_pages import ArchivedPart, damage_lines, find_parts
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository, connected, fetch

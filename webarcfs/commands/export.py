@@ -25,6 +25,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.errors import Exists, Exit, Interrupted, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.archive.system.standard_streams import is_output_closed
 from webarcfs.commands.arguments import ArchiveArgument, moment, named, place_options
 from webarcfs.commands.completing import complete_publications, complete_records, complete_tags
@@ -34,7 +35,7 @@ from webarcfs.commands.output import Display, log_progress
 from webarcfs.commands.snapshot_names import Beside
 from webarcfs.commands.version_words import VersionWords
 from webarcfs.export.export_result import DAMAGED, Summary, Unfinished
-from webarcfs.export.selection import Asked, Progress, Selection, Stop, opener, select
+from webarcfs.export.selection import Asked, Selection, Stop, opener, select
 from webarcfs.export.version_selection import ROWS, VersionSelection, choose
 
 #: Format → the module that has its `export`.

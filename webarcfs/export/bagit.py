@@ -21,9 +21,10 @@ from lxml import etree
 import webarcfs
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import format_utc, now
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.export import warc
 from webarcfs.export.export_result import Summary
-from webarcfs.export.selection import Exported, Progress, Selection, Stop
+from webarcfs.export.selection import Exported, Selection, Stop
 from webarcfs.export.warc_records import record_id
 
 PREMIS: Final = "http://www.loc.gov/premis/v3"

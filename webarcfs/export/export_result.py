@@ -26,8 +26,9 @@ from typing import IO, Any, Final, Generic, TypeVar
 
 from webarcfs.archive.model.errors import Damaged, Exists, Interrupted, UsageError
 from webarcfs.archive.system import locks
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.archive.system.files import replacing, sync_folder, sync_tree
-from webarcfs.export.selection import Progress, Selection, Stop, units
+from webarcfs.export.selection import Selection, Stop, units
 from webarcfs.export.version_records import VersionRecords
 from webarcfs.export.version_selection import ROWS, ChosenCapture, RowKind, VersionSelection
 from webarcfs.export.warc_records import PayloadDigests, RecordCounts, SnapshotRecords, WarcRecord

@@ -22,9 +22,10 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, Interrupted, InvalidDocument
 from webarcfs.archive.model.metadata import MetaData, format_utc, from_epoch, utc
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.export import cdxj, warc
 from webarcfs.export.export_result import Exportable, Growing, Summary, fill
-from webarcfs.export.selection import Progress, Selection, Stop, documents
+from webarcfs.export.selection import Selection, Stop, documents
 from webarcfs.export.version_selection import VersionSelection
 from webarcfs.export.warc_records import WarcRecord, record_id
 from webarcfs.warc.request_key import parts_of

@@ -25,7 +25,7 @@ from agent.desk.pages.snapshots import lines, open_tables
 from agent.desk.theme import words
 from agent.desk.views import Attention
 from agent.desk.visit import DeskVisit
-from agent.maintenance import backups
+from agent.maintenance import backup_mark
 from agent.notifying import conditions, notifier
 from agent.notifying.conditions import BackupState
 from agent.notifying.observing import state_of_backup
@@ -144,8 +144,8 @@ def _disk(visit: DeskVisit) -> Disk:
 def _backup(visit: DeskVisit) -> LastBackup:
     """Return the last backup, to the folder of the settings or by hand to another one."""
     folder = visit.desk.settings().backup.to
-    own = backups.finished_at(Path(folder)) if folder else None
-    last = backups.last_finished(visit.desk.archive)
+    own = backup_mark.finished_at(Path(folder)) if folder else None
+    last = backup_mark.last_of(visit.desk.archive)
     if last is None or (own is not None and own >= last[0]):
         return LastBackup(own, bool(folder), is_elsewhere=False)
     return LastBackup(last[0], bool(folder), is_elsewhere=not folder or Path(folder) != last[1])
