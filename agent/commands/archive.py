@@ -209,7 +209,7 @@ def _restore_damaged(folder: Path, archive: Archive, form: Form) -> None:
     def lines() -> Iterator[str]:
         yield from (f"came back: {part}" for part in result.pages)
         yield from result.done
-        came = f"{result.objects} objects came back" if result.objects else "no object came back"
+        came = f"{result.objects or 'no'} object{'s' * (result.objects > 1)} came back"
         state = "all are whole" if result.is_whole else "not all are whole"
         yield f"{result.repositories} repositories checked, {came}; {state}"
 
@@ -299,14 +299,15 @@ def _unread(archive: Archive, done: recovery.Recovered) -> Iterator[str]:
     if not done.damaged:
         return
     number = len(done.left_out)
+    counted = "1 snapshot" if number == 1 else f"{number} snapshots"
     names = ", ".join(done.left_out[:_MOST_NAMED]) + f" and {number - _MOST_NAMED} more" * (number > _MOST_NAMED)
-    snapshots = f"{number} snapshots: {names}" if number else "no snapshot"
+    snapshots = f"{counted}: {names}" if number else "no snapshot"
     yield f"not readable: {', '.join(done.damaged)}"
     if done.is_kept:
         yield f"webarc.db, changes and links.db stay as they were; rebuilt now, they would lack {snapshots}"
     else:
         yield f"left out of webarc.db, changes and links.db: {snapshots}"
-    yield f"{damaged_pages.advice(archive)}, with these snapshots" + (
+    yield f"{damaged_pages.advice(archive)}, and with it its snapshots" + (
         "; without a backup, `webarc-agent recover --leave-out` rebuilds without them" if done.is_kept else ""
     )
 
@@ -350,7 +351,8 @@ def verify(archive: str | None, quick: bool, form: Form) -> None:
         for name, number in sorted(waiting.items()):
             click.echo(say_waiting(name, number))
         not_read = f"; not read: {left_out}" if quick else ""
-        verdict = styled("sound", Mood.GOOD) if not findings else styled(f"{len(findings)} findings", Mood.BAD)
+        good = "nothing was found" if quick else "sound"  # what was not read may be damaged
+        verdict = styled(good, Mood.GOOD) if not findings else styled(f"{len(findings)} findings", Mood.BAD)
         click.echo(verdict + not_read, err=bool(findings))
     if findings:
         sys.exit(Exit.FAILED)

@@ -126,12 +126,12 @@ def test_recover_leaves_no_snapshot_out_and_says_what_comes_first(archive: Archi
     spoil(archive)
     done = command("recover", "--archive", archive.root)
     assert done.code == 2
-    assert f"they would lack 1 snapshots: 2026-11-22T03:00:00@{TOWN}" in done.err.replace("rebuilt now, ", "")
+    assert f"they would lack 1 snapshot: 2026-11-22T03:00:00@{TOWN}" in done.err.replace("rebuilt now, ", "")
     assert f"`webarc-agent restore --damaged DIR {archive.root}`" in done.err
     assert (rows_of(archive), archive.changes.read_bytes()) == (rows, lines)
 
     without = command("recover", "--leave-out", "--archive", archive.root)
-    assert without.code == 2 and "left out of webarc.db, changes and links.db: 1 snapshots: 2026-11-22" in without.err
+    assert without.code == 2 and "left out of webarc.db, changes and links.db: 1 snapshot: 2026-11-22" in without.err
     assert rows_of(archive) != rows
     assert command("restore", "--damaged", copy_of(archive), archive.root).code == 0
     assert (rows_of(archive), archive.changes.read_bytes()) == (rows, lines)
