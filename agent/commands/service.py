@@ -188,6 +188,8 @@ def status(archive: str | None, check: bool, form: Form) -> None:
     faults, something in the archive could not be read, a job failed, or a publication is overdue by its interval. It
     exits with 3 if only the newest crawl of a publication is incomplete, or a job waits for an order; with 0 if all is
     well.
+
+    Nagios and Icinga take 1 for a warning and 3 for unknown: examples/check_webarc is a plugin for them.
     """
     place = opened(archive)
     if check:

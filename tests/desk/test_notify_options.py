@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
@@ -65,6 +66,17 @@ def test_no_program_and_no_file_is_set_at_the_desk(own: World) -> None:
     assert not any(f"{name} =" in own.archive.settings.read_text() for name in names)
 
 
+def test_the_options_say_whether_a_program_is_run_and_how_to_send_a_test(own: World) -> None:
+    adam = own.served.client("adam")
+    page = adam.get("/options")
+    assert "No program is run for notifications." in page.words and "notify test" not in page.words
+    own.archive.settings.write_text(TOML + sinks.settings(command=["/usr/local/bin/tell"]))
+    page = adam.get("/options")
+    assert "A program is run for each notification, too." in page.words and "/usr/local" not in page.words
+    assert f"webarc-agent notify test --archive {own.archive.root}" in page.words
+    assert "Dieser Befehl schickt auf jedem Weg eine Probe:" in adam.get("/options?lang=de").words
+
+
 def test_german_pages_have_german_words(own: World) -> None:
     adam = own.served.client("adam")
     german = adam.get("/options?lang=de")
@@ -115,6 +127,8 @@ def test_a_release_is_over_without_a_word(own: World, tmp_path: Path) -> None:
     notifier.watch(own.archive, threading.Event())
     messages = sinks.recorded(tmp_path / "told")
     assert sorted(message["type"] for message in messages) == ["agent-down", *["waits-for-release"] * 3]
+    texts = [message["data"]["text"] for message in messages if message["type"] == "waits-for-release"]
+    assert all(len(re.findall(r"\d{4}-\d\d-\d\d", text)) == 1 for text in texts), texts
     anna = own.served.client("anna")
     page = anna.get(f"/snapshot/{own.ids[4]}")
     assert anna.submit(page, f"/snapshot/{own.ids[4]}/release").status == 200

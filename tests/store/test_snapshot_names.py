@@ -14,7 +14,8 @@ from tests.support.readercommand import webarc, webarc_bytes
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound, UsageError
-from webarcfs.commands.snapshot_names import Beside, VisibleSnapshots, resolve
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.commands.snapshot_names import Beside, VisibleSnapshots, newer_than_latest, resolve
 
 pytestmark = pytest.mark.store
 
@@ -117,6 +118,23 @@ def test_a_name_means_what_all_commit_tags_say(
     if resolved == text and text not in {row.tag for row in rows}:
         resolved = "none"  # of a whole commitTag it is asked afterwards whether there is such a snapshot
     assert resolved == meant
+
+
+@pytest.mark.parametrize("is_reader", [False, True])
+def test_newer_snapshots_that_latest_does_not_count_are_named(archive: Archive, is_reader: bool) -> None:
+    rows = [row for row in KEPT if not (is_reader and row.is_hidden)]
+    snapshots = VisibleSnapshots(archive, Gate(archive, Reader()) if is_reader else None)
+    numbers = set()
+    for host, publication in ((TOWN, ""), (TOWN, "town"), (TOWN, "news"), (PORT, ""), (OLD, "")):
+        meant = _meant("latest", host, publication, rows)
+        tag, beside = CommitTag.parse(meant), Beside(host, publication)
+        own = [row for row in rows if row.host == host and publication in ("", row.publication)]
+        newer = sorted((row.tag for row in own if row.tag > meant), reverse=True)
+        assert [str(found) for found in newer_than_latest("latest", tag, snapshots, beside)] == newer
+        assert newer_than_latest("latest~1", tag, snapshots, beside) == []
+        assert newer_than_latest(meant, tag, snapshots, beside) == []
+        numbers.add(len(newer))
+    assert len(numbers) > 1
 
 
 # -- on the command line -----------------------------------------------------------------------------------------------

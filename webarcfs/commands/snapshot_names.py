@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import islice, takewhile
 
 from webarcfs.access.access_rules import Standing
 from webarcfs.access.gate import Gate
@@ -271,6 +271,19 @@ def resolve(text: str, snapshots: VisibleSnapshots, beside: Beside) -> CommitTag
         name = StateAt(name.crawl_time, name.domain)  # of a publication
     host, publication = _host_and_publication(text, name.of, snapshots, beside, name)
     return _of_host(text, name, snapshots, host, publication)
+
+
+def newer_than_latest(text: str, tag: CommitTag, snapshots: VisibleSnapshots, beside: Beside) -> list[CommitTag]:
+    """Return the snapshots that are newer than the one that `latest` means, newest first; none for another name.
+
+    They are of crawls that are not complete, as those are that save a page.
+    """
+    name = parse_name(text)
+    if not isinstance(name, Latest) or name.back:
+        return []
+    publication = beside.publication if name.of.lower() in ("", tag.domain) else name.of
+    rows = snapshots.newest_first(tag.domain, publication)
+    return [tag_of(tag.domain, seq) for seq, _ in takewhile(lambda row: row[0] > seq_of(tag), rows)]
 
 
 def _only(text: str, tags: Sequence[CommitTag], host: str) -> CommitTag:

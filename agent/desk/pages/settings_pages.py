@@ -79,8 +79,21 @@ def show_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     sets = []
     for table, (heading, _kind, unfolded) in TABLES.items():
         members = tuple(fields.of_setting(visit, shown, is_open=is_open) for shown in _options_of(settings, table))
-        sets.append(FieldSet(heading, members, unfolded or any(member.fault for member in members)))
+        field_set = FieldSet(heading, members, unfolded or any(member.fault for member in members))
+        sets.append(_with_ways(visit, field_set, settings.notify) if table == "notify" else field_set)
     return visit.page("options.html", sets=sets, state=_state(visit), is_open=is_open, fault="\n".join(faults))
+
+
+def _with_ways(visit: DeskVisit, field_set: FieldSet, notify: NotifySettings) -> FieldSet:
+    """Add whether a program is run, which is set in the file alone, and the command that sends a test."""
+    program = words.msgid("A program is run for each notification, too.")
+    without = words.msgid("No program is run for notifications.")
+    notes: tuple[str, ...] = (program if notify.command else without,)
+    if not (notify.mail or notify.webhook or notify.command):
+        return dataclasses.replace(field_set, notes=notes)
+    notes += (words.msgid("This command sends a test by each way:"),)
+    command = f"webarc-agent notify test --archive {visit.desk.archive.root}"
+    return dataclasses.replace(field_set, notes=notes, command=command)
 
 
 def _options_of(settings: Settings, table: str) -> Iterator[FormSetting]:
