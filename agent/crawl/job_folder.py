@@ -354,9 +354,9 @@ class SavedPage:
 class Patch:
     """What a job asks for again: URLs that the crawl of `job`, which `record` describes, did not get.
 
-    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. With `urls` it is exactly these,
-    whatever the reason was, also those that the crawl never saw. `by` is who asked for it, in which role, `person` the
-    short name in people.toml.
+    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: what failed, and with `cut` also what the
+    end of the crawl left. With `urls` it is exactly these, whatever the reason was, also those that the crawl never
+    saw. `by` is who asked for it, in which role, `person` the short name in people.toml.
     """
 
     record: str
@@ -367,6 +367,7 @@ class Patch:
     role: str = ""
     person: str = ""
     urls: tuple[str, ...] = ()
+    cut: bool = False
 
     @property
     def of_anybody(self) -> Patch:
@@ -393,6 +394,10 @@ class Definition:
     page: SavedPage | None = None
 
 
+#: Fields of a patch that the first versions with patches did not have; they are written where they say something.
+_LATER_OF_PATCH = ("urls", "cut")
+
+
 def save(folder: Path, definition: Definition) -> None:
     """Write it down, durably. When readers may see the captures, and why, is what was said when the job began."""
     publication, begun = definition.publication, None
@@ -411,7 +416,8 @@ def save(folder: Path, definition: Definition) -> None:
         "only_adds": (begun or definition).only_adds,
     }
     if (patch := (begun or definition).patch) is not None:
-        content["patch"] = {name: value for name, value in dataclasses.asdict(patch).items() if name != "urls" or value}
+        of_patch = dataclasses.asdict(patch).items()
+        content["patch"] = {name: value for name, value in of_patch if name not in _LATER_OF_PATCH or value}
     if (page := (begun or definition).page) is not None:
         content["page"] = dataclasses.asdict(page)
     files.write_json(folder / FILE, content)
@@ -467,8 +473,8 @@ def _definition(content: dict[str, Any], where: str) -> Definition:
 def _patch(content: dict[str, Any] | None) -> Patch | None:
     if content is None:
         return None
-    named = {key: str(value) for key, value in content.items() if key != "urls"}
-    return Patch(**named, urls=tuple(map(str, content.get("urls", ()))))
+    named = {key: str(value) for key, value in content.items() if key not in _LATER_OF_PATCH}
+    return Patch(**named, urls=tuple(map(str, content.get("urls", ()))), cut=bool(content.get("cut")))
 
 
 def _page(content: dict[str, Any] | None) -> SavedPage | None:

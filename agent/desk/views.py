@@ -212,10 +212,12 @@ class JobCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedJob:
-    """A job that ended. `kind`, `result` and `why` are msgids; `record` is the path of its crawl, empty without one.
+    """A job that ended. `kind`, `result` and `why` are msgids.
 
-    `why` explains what failed most often, `host_reason` is what the crawl said of its first incomplete host, in
-    English. `failures` are the URLs that failed to come, and `failures_href` leads to them.
+    `record` is the path of its crawl, empty without one, and `number` its number.
+
+    `why` explains how it ended early, or what failed most often; `host_reason` is what the crawl said of its first
+    incomplete host, in English. `failures` are the URLs that failed to come, and `failures_href` leads to them.
     """
 
     job: str
@@ -223,6 +225,7 @@ class FinishedJob:
     kind: str
     href: str
     record: str
+    number: int
     result: str
     sign: str
     is_whole: bool
@@ -236,6 +239,37 @@ class FinishedJob:
     duration: str
     failures: int
     failures_href: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlEnd:
+    """How a crawl ended, or what it noted then: a msgid with the `word` of the log that it explains, or its own text.
+
+    `setting` is what people call the bound that ended it, with its value `then` and `now`. `href` leads to it, and is
+    empty without a publication. `holds`: it ends a patch as well.
+    """
+
+    text: str
+    word: str = ""
+    setting: str = ""
+    then: str = ""
+    now: str = ""
+    href: str = ""
+    holds: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillMissing:
+    """What a crawl lacks now: URLs that its end left, and that failed to come, with the paths of their lists.
+
+    `patches` are the jobs that asked for them since, with their times.
+    """
+
+    left: int
+    left_href: str
+    failed: int
+    failed_href: str
+    patches: tuple[tuple[str, datetime | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +296,7 @@ class UrlFateView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedCrawl:
-    """A crawl as a sentence names it: what it is called, and where its page is. 0 is no number of a crawl.
+    """A crawl as a sentence names it: what it is called, and where its page is.
 
     `publication_href` is the path of its publication, empty for one that no settings have.
     """
@@ -271,7 +305,6 @@ class NamedCrawl:
     href: str
     publication: str
     publication_href: str
-    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

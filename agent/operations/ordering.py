@@ -15,11 +15,12 @@ from typing import Any
 
 from agent.crawl import job_folder, job_orders, scope, server_locks
 from agent.crawl.frontier import ADDED, WAITS
-from agent.crawl.job_folder import JobState, publication_of
+from agent.crawl.job_folder import JobState, kind_of, publication_of
 from agent.crawl.job_orders import Order, OrderWord
 from agent.crawl.politeness import LONGEST_PAUSE
 from agent.crawl.vocabulary import UrlState
-from agent.reports import tables
+from agent.reports import tables, url_fates
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
@@ -51,10 +52,22 @@ def find(archive: Archive, name: str) -> Path:
     matching_folders = [path for path in folders if name in (path.name, publication_of(path.name))]
     if matching_folders:
         return matching_folders[-1]
-    if "/" not in name and (archive.reports / name).is_dir():
-        raise job_orders.ended(name)
+    if ended_job := find_ended(archive, name):
+        raise job_orders.ended(ended_job)
     names = ", ".join(path.name for path in folders) or "none"
     raise NotFound(f"there is no open job {name}; there are: {names}")
+
+
+def find_ended(archive: Archive, name: str) -> str:
+    """Return the job that has ended, by its name, its record or its publication (its newest); empty where none has."""
+    if "/" in name or name.startswith("."):
+        return ""
+    if (archive.reports / name).is_dir():
+        return name
+    catalogue = Catalogue(archive)
+    if catalogue.has(name) and (archive.reports / (job := catalogue.read(name)[0].job_name)).is_dir():
+        return job
+    return next((job for job in url_fates.report_names(archive) if kind_of(job) == name), "")
 
 
 def words_for(state: JobState) -> tuple[OrderWord, ...]:

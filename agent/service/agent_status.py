@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from agent.crawl import job_folder
@@ -29,6 +30,7 @@ from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Busy, Damaged, SettingsError
 from webarcfs.archive.model.metadata import format_time, now, parse_time
+from webarcfs.archive.repair import damage_note
 from webarcfs.archive.system import files, locks
 from webarcfs.archive.system.processes import Process
 
@@ -120,12 +122,19 @@ def overview(archive: Archive) -> dict[str, Any]:
     return {
         "archive": str(archive.root),
         "agent": None if agent is None else {"pid": agent.pid, "since": agent.since},
+        "damage_met": None if (met := damage_note.met_at(archive)) is None else format_time(met),
         "settings_faults": faults,
         "settings_warnings": [*map(str, disagreements(settings))],
         "publications": [_publication(archive, named, past) for named in _all(settings, past)],
         "jobs": [_job(job) for job in past.open],
         "refused": list(past.refused),
     }
+
+
+def damage_line(summary: dict[str, Any]) -> str:
+    """Return the line on damage that was met, by the content of `status --json`. Pure."""
+    command = f"webarc-agent verify --archive {quote(summary['archive'])}"
+    return f"something in the archive could not be read, {summary['damage_met']}; `{command}` names it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,8 @@ class StatusFault:
 def problems(summary: dict[str, Any], at: datetime) -> list[StatusFault]:
     """Return what is wrong by the content of `status --json`, the gravest first. Pure."""
     faults = [StatusFault(f"webarc.toml: {line}") for line in summary["settings_faults"]]
+    if summary["damage_met"]:
+        faults.append(StatusFault(damage_line(summary)))
     crawled = [publication for publication in summary["publications"] if publication["next"] is not None]
     if summary["agent"] is None and crawled:
         faults.append(StatusFault("no agent runs"))

@@ -59,6 +59,10 @@ _BACKUP = MetricFamily(
     "webarc_backup_last_success_timestamp_seconds",
     "When the last backup to the folder of the settings was finished; 0 without one.",
 )
+_ANY_BACKUP = MetricFamily(
+    "webarc_backup_any_last_success_timestamp_seconds",
+    "When the last backup to any folder was finished, also one by hand; 0 if none is known.",
+)
 _FREE = MetricFamily("webarc_disk_free_bytes", "Free space of the disk with the archive.")
 _SIZE = MetricFamily("webarc_disk_size_bytes", "Size of the disk with the archive.")
 _READABLE = MetricFamily("webarc_readable", "Whether a part of the archive could be read for these figures.")
@@ -357,6 +361,8 @@ class ArchiveMetrics:
         if settings.backup_to:
             finished = backup_mark.finished_at(Path(settings.backup_to))
             yield Sample(_BACKUP, finished.timestamp() if finished else 0, {})
+        last = backup_mark.last_of(self._archive)
+        yield Sample(_ANY_BACKUP, last[0].timestamp() if last else 0, {})
 
     def _count_waiting(self) -> int:
         """Return how many records wait for a release; they are counted when the catalogue has another state."""

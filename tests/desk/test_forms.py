@@ -7,9 +7,11 @@ import dataclasses
 import json
 import resource
 import threading
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from click.testing import CliRunner
@@ -36,7 +38,7 @@ from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
-from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.catalogue.record import FieldNumber, RecordState
 from webarcfs.archive.catalogue.workflow import Decision, Role, WorkflowStep
 from webarcfs.archive.model.errors import TooMany, UsageError
 from webarcfs.archive.model.metadata import compact_time, now, parse_time
@@ -877,3 +879,73 @@ def test_any_snapshot_can_be_chosen_to_compare_with(world: World, monkeypatch: p
     assert offered(client.get(f"{pair}?others=3")) == offered(client.get(f"{pair}?others=99"))
     assert "None fits." in client.get(f"{pair}?year=1999").words
     assert offered(client.get(f"{pair}?year=2026&others=2")) == [world.ids[2], world.ids[1]]
+
+
+def test_crawls_of_one_server_by_any_publication_can_be_compared_and_have_numbers(own: World) -> None:
+    """Two of one minute differ by their numbers alone."""
+    pages = {f"http://{DOMAIN}/other.html": Page(b"<p>other")}
+    published(own.archive, DOMAIN, pages, when(1) + timedelta(seconds=5), publication="q")
+    published(own.archive, "elsewhere.test", {"http://elsewhere.test/": Page(b"<p>e")}, when(1), publication="e")
+    recover(own.archive)
+    rows = {record.publication: record for record in Catalogue(own.archive).records()}
+    client = own.served.client("carl")
+    page = client.get(f"/compare?{urlencode({'to': own.ids[1]})}")
+    assert page.path == f"/compare/{own.ids[0]}..{own.ids[1]}", "with the one before"
+    choices = {link.get("href"): link.text for link in page.page.xpath('//nav[@aria-labelledby="others"]//li/a')}
+    of_q = quote(rows["q"].id, safe="")
+    assert set(choices) == {f"/compare/{own.ids[1]}..{other}?of=first" for other in (of_q, *own.ids[2:])}, (
+        "the earlier one first"
+    )
+    text = choices[f"/compare/{own.ids[1]}..{of_q}?of=first"]
+    assert text.startswith(f"no. {rows['q'].number}, ") and text.endswith(", q")
+    following = client.get(f"/compare/{own.ids[1]}..{of_q}?of=first")
+    assert f"/compare/{own.ids[0]}..{own.ids[1]}" in following.text, "the one that was compared stays"
+    done = client.get(f"/compare/{own.ids[1]}..{quote(rows['q'].id, safe='')}")
+    lead = " ".join(done.page.xpath('//p[@class="lead"]')[0].text_content().split())
+    number = Catalogue(own.archive).read(own.ids[1])[0].number
+    assert f"CET, no. {number} → " in lead and lead.endswith(f"CET, no. {rows['q'].number}")
+    assert "The figures count what each crawl has itself." in done.words
+
+
+def test_a_job_leads_to_the_record_that_was_entered_before_it(own: World) -> None:
+    """The record has a name of its own then; it comes a moment after the report."""
+    catalogue = Catalogue(own.archive)
+    job = f"{compact_time(when(1) + timedelta(seconds=1))}-p"
+    folder = own.archive.reports / job
+    folder.mkdir()
+    files.write_json(folder / "summary.json", {"job": job, "complete": True})
+    client = own.served.client("carl")
+    row = '//section//tr[.//a[@href="{0}"]]|//tr[.//a[@href="{0}"]]'.format(f"/report/{job}")
+    (shown,) = client.get("/running").page.xpath(row)
+    assert not shown.xpath(f'.//a[@href="{path(own, 1)}"]')
+    catalogue.change(own.ids[1], lambda record: replace(record, job=job), "Anna", lambda _: "entered before")
+    (shown,) = client.get("/running").page.xpath(row)
+    (link,) = shown.xpath(f'.//a[@href="{path(own, 1)}"]')
+    assert link.text_content() == f"Crawl no. {catalogue.read(own.ids[1])[0].number}"
+    assert client.get(f"/report/{job}").page.xpath(f'//a[@href="{path(own, 1)}"]')
+
+
+def test_a_retired_publication_does_not_come_next(own: World) -> None:
+    client = own.served.client("carl")
+    coming = '//a[@href="/publications/p"]'
+    assert client.get("/running").page.xpath(coming)
+    own.archive.settings.write_text(f"{own.archive.settings.read_text('utf-8')}retired = true\n", "utf-8")
+    assert not client.get("/running").page.xpath(coming)
+
+
+def test_a_crawl_says_how_many_documents_came_with_it(own: World) -> None:
+    """What it kept is counted in it, and not among what its job brought."""
+    catalogue = Catalogue(own.archive)
+    catalogue.change(own.ids[1], lambda record: record.with_values({FieldNumber.FILES: "9"}, "x", now()), "x", str)
+    folder = own.archive.reports / own.ids[1]
+    folder.mkdir(exist_ok=True)
+    client = own.served.client("carl")
+    for arcs, said in (
+        ({"added": 1, "changed": 5, "removed": 3, "unchanged": 2}, "8 came with this crawl, 1 it kept"),
+        ({"added": 9, "changed": 0, "removed": 3, "unchanged": 0}, ""),
+        ({"added": 9, "changed": 0, "removed": 0, "unchanged": 9}, ""),
+        ({}, ""),
+    ):
+        files.write_json(folder / "summary.json", {"arcs": arcs})
+        page = client.get(path(own, 1)).words
+        assert said in page and ("it kept from earlier" in page) is bool(said), arcs

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from agent.maintenance import backups
 from agent.notifying import notifier
 from agent.notifying.notification_store import DeliveryState, NotificationStore
 from tests.desk.conftest import TOML, World
 from tests.support import sinks
 from webarcfs.archive.config.settings import NotificationKind
 from webarcfs.archive.model.metadata import format_time, now
+from webarcfs.archive.repair import damage_note
 from webarcfs.archive.system import files
 
 pytestmark = pytest.mark.store
@@ -134,3 +136,22 @@ def test_a_release_is_over_without_a_word(own: World, tmp_path: Path) -> None:
     assert outcome.queued == () and own.ids[4] not in {condition.record for condition in outcome.amiss}
     with NotificationStore(own.archive) as store:
         assert store.counts() == dict.fromkeys(DeliveryState, 0)
+
+
+def test_today_says_what_was_damaged_and_which_backup_is_the_last(own: World, tmp_path: Path) -> None:
+    anna = own.served.client("anna")
+    words = anna.get("/").words
+    assert "could not be read" not in words and "None is set up." in words and "by hand" not in words
+    assert backups.backup(own.archive, tmp_path / "by hand").failed == ()
+    damage_note.write(own.archive)
+    page = anna.get("/")
+    assert "Something in the archive could not be read. This command names it:" in page.words
+    assert "webarc-agent verify --archive" in page.words and "by hand" in page.words
+    assert "None is set up." in page.words and str(tmp_path / "by hand") not in page.words
+    german = anna.get("/?lang=de").words
+    assert "Etwas im Archiv war nicht lesbar. Dieser Befehl nennt es:" in german and "von Hand" in german
+    damage_note.clear(own.archive)
+    own.archive.settings.write_text(f'{TOML}\n[backup]\nto = "{tmp_path / "by hand"}"\n')
+    words = anna.get("/").words
+    assert "could not be read" not in words and "by hand" not in words and "none yet" not in words
+    own.archive.settings.write_text(TOML)

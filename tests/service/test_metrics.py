@@ -177,6 +177,7 @@ def test_the_archive_as_a_whole_is_counted(archive: Archive, tmp_path: Path) -> 
     assert values["webarc_publications", "active", ""] == 1
     assert values["webarc_readable", "", "catalogue"] == 1
     assert values["webarc_backup_last_success_timestamp_seconds", "", ""] == 0
+    assert values["webarc_backup_any_last_success_timestamp_seconds", "", ""] == 0
     assert 0 < values["webarc_disk_free_bytes", "", ""] <= values["webarc_disk_size_bytes", "", ""]
     assert run_command("backup", "--archive", archive.root, tmp_path / "backup").code == 0
     metrics = ArchiveMetrics(archive)
@@ -185,6 +186,10 @@ def test_the_archive_as_a_whole_is_counted(archive: Archive, tmp_path: Path) -> 
     mark = files.read_json(tmp_path / "backup" / "backup.json") or {}
     files.write_json(tmp_path / "backup" / "backup.json", {**mark, "last": mark["finished"], "finished": None})
     assert _values(metrics.page(MetricForm.OPEN_METRICS))["webarc_backup_last_success_timestamp_seconds",] == last
+    assert run_command("backup", "--archive", archive.root, tmp_path / "by hand").code == 0
+    values = _values(metrics.page(MetricForm.OPEN_METRICS))
+    assert values["webarc_backup_last_success_timestamp_seconds",] == last
+    assert last <= values["webarc_backup_any_last_success_timestamp_seconds",] < time.time() + 3600 * 24
     archive.settings.write_text("[crawl]\ndepth = 'deep'\n")
     values = _values(metrics.page(MetricForm.OPEN_METRICS))
     assert values["webarc_settings_faults",] == 1
@@ -620,7 +625,7 @@ def test_status_check_exits_by_what_is_wrong(archive: Archive) -> None:
 def test_an_overdue_publication_and_a_failed_job_are_faults() -> None:
     at = parse_time("2026-11-05T00:00:00")
     town = {"name": "town", "interval": "1 day", "jobs": [], "last": None}
-    summary = {"agent": {"pid": 1}, "settings_faults": [], "refused": [], "jobs": []}
+    summary = {"agent": {"pid": 1}, "damage_met": None, "settings_faults": [], "refused": [], "jobs": []}
 
     def texts(next_: str, **more: object) -> list[str]:
         publication = {**town, "next": next_, **more}

@@ -337,7 +337,8 @@ def test_orders_to_a_job_that_ended_or_that_makes_no_sense_are_refused(archive: 
     run_command("start", "--archive", archive.root, "--once")
     (job,) = reports(archive, "p")
     assert f"{job} has ended already" in order(archive, "pause", job, code=2)
-    assert "there are: none" in order(archive, "pause", "p", code=2)
+    assert f"{job} has ended already" in order(archive, "pause", "p", code=2), "its newest crawl"
+    assert "there are: none" in order(archive, "pause", "nobody", code=2)
     (archive.jobs / "20990101T000000-x").mkdir()
     for words, why in (
         (("x",), "say what to do"),

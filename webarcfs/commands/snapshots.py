@@ -51,8 +51,8 @@ def snapshots(
     """List the snapshots of the archive, or of a host.
 
     A snapshot is the state of a host at a time. Each line has its commitTag, the publication, whether the crawl was
-    complete, how many documents the host has then, and the record. That number has what any publication stored of the
-    host; the number in a record is what its own publication saw. Of an import it is unknown whether it was complete,
+    complete, the number of documents, and the record. The documents are all that the host has at that time, also those
+    that other crawls got; the record counts those of its crawl. Of an import it is unknown whether it was complete,
     unless --complete said so.
 
     \b

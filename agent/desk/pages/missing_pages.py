@@ -15,7 +15,6 @@ from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
-from agent.catalogue.recording import PatchRefusal
 from agent.crawl.job_folder import publication_of
 from agent.desk.forms import ROWS
 from agent.desk.pages import jobs, snapshots
@@ -92,18 +91,6 @@ def view_of(line: LogLine) -> UrlFateView:
 _MOST_CRAWLS = 20
 #: Newer crawls that are named beside the one that asked for it.
 _MOST_NEWER = 3
-_REFUSALS = {
-    PatchRefusal.IMPORT: words.msgid("It is an import, which asks no server. Crawl the page instead."),
-    PatchRefusal.OPEN: words.msgid("It has not ended. At Running it can be given more addresses."),
-    PatchRefusal.EMPTY: words.msgid("It published nothing, so that there is nothing to add to. Crawl again."),
-    PatchRefusal.DISCARDED: words.msgid("It is discarded. Restore it first."),
-    PatchRefusal.REJECTED: words.msgid("It is rejected. Take the rejection back first."),
-    PatchRefusal.RELEASED: words.msgid(
-        "It is released, and readers would see pages that nobody has checked. Withdraw it first, ask again, and "
-        "release it after that."
-    ),
-    PatchRefusal.OLDER: words.msgid("A newer crawl of the publication is there. Ask again in that one."),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +160,7 @@ def _values_of_fate(visit: DeskVisit, search: UrlSearch, fate: CrawlFate) -> dic
         redirects = url_fates.follow_redirects(archive, fate.job, main)
     publication = publication_of(fate.job)
     newer = [job for job in search.without if publication_of(job) == publication and job > fate.job]
-    row = _record_of(visit, fate.job)
+    row = jobs.record_of(visit, fate.job)
     return {
         "main": _crawl_of_url(visit, fate, search.url),
         "fates": [view_of(line) for line in fate.lines],
@@ -224,19 +211,14 @@ def readers_of(row: RecordRow) -> dict[str, Any]:
     return {"until": until if until is not None and now() < until else None}
 
 
-def _record_of(visit: DeskVisit, job: str) -> RecordRow | None:
-    with snapshots.open_tables(visit) as records:
-        return records.row(job)
-
-
 def _named(visit: DeskVisit, job: str, row: RecordRow | None = None) -> NamedCrawl:
     """Return how a crawl is named, and where its page is."""
-    row = row or _record_of(visit, job)
+    row = row or jobs.record_of(visit, job)
     publication = publication_of(job)
     is_known = any(known.name == publication for known in visit.desk.settings().publications)
-    name, href, number = jobs.name_of(job, visit.language), "", 0
+    name, href = jobs.name_of(job, visit.language), ""
     if row is not None:
-        name, href, number = snapshots.name_of(row, visit.language), snapshots.href_of(row.id), row.number
+        name, href = snapshots.name_of(row, visit.language), snapshots.href_of(row.id)
     elif (visit.desk.archive.reports / job).is_dir() and "/" not in job:
         href = f"/report/{quote(job, safe='')}"
     return NamedCrawl(
@@ -244,7 +226,6 @@ def _named(visit: DeskVisit, job: str, row: RecordRow | None = None) -> NamedCra
         href=href,
         publication=publication,
         publication_href=f"/publications/{quote(publication, safe='')}" if is_known else "",
-        number=number,
     )
 
 
@@ -259,7 +240,7 @@ def path_of(url: str, job: str) -> str:
 
 def _offer(visit: DeskVisit, job: str, url: str) -> _PatchOffer | None:
     """Return how a crawl gets a page; None without a record."""
-    row = _record_of(visit, job)
+    row = jobs.record_of(visit, job)
     if row is None:
         return None
     return offer_of(visit, row, snapshots.patch_button(visit, row, url))
@@ -276,7 +257,9 @@ def offer_of(visit: DeskVisit, row: RecordRow, button: Button | None) -> _PatchO
         return _PatchOffer(crawl=crawl, button=button, refusal=refusal, is_running=is_running)
     refusal, newer = judged
     href = snapshots.href_of(newer or row.id)
-    return _PatchOffer(crawl=crawl, button=None, refusal=_REFUSALS[refusal], href=href, is_running=is_running)
+    return _PatchOffer(
+        crawl=crawl, button=None, refusal=snapshots.PATCH_REFUSALS[refusal], href=href, is_running=is_running
+    )
 
 
 def _offer_of_source(
@@ -312,7 +295,7 @@ def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     pages, _ = way_through(
         first // ROWS + 1, urls.total, ROWS, lambda page: visit.with_parameters(page=page if page > 1 else None)
     )
-    row = None if is_open else _record_of(visit, job)
+    row = None if is_open else jobs.record_of(visit, job)
     offer = None
     if row is not None and urls.total and selection.is_kept is not True:
         offer = offer_of(visit, row, snapshots.patch_button(visit, row, selection=parameters))

@@ -1042,6 +1042,22 @@ class CatalogueDatabase(SqliteFile):
                 return int(self._run("catalogue/count_found", **chosen.parameters()).fetchone()[0])
             return int(self._run("catalogue/count_listed", **chosen.parameters()).fetchone()[0])
 
+    def of_servers(self, record_id: str, year: str = "", *, offset: int = 0, limit: int = 50) -> list[RecordRow]:
+        """Return a part of the records with pages of the servers of a record, newest first; it is one of them.
+
+        They are of any publication. A `year` chooses those of one.
+        """
+        begin, end = _year(year)
+        values = {"id": record_id, "since": begin, "until": end, "offset": offset, "limit": limit}
+        with self._reading():
+            return [row_of(row) for row in self._run("catalogue/list_of_servers", **values)]
+
+    def count_of_servers(self, record_id: str, year: str = "") -> int:
+        """Return how many records `of_servers` lists in all."""
+        begin, end = _year(year)
+        with self._reading():
+            return int(self._run("catalogue/count_of_servers", id=record_id, since=begin, until=end).fetchone()[0])
+
     def numbers(self, chosen: RecordSelection, limit: int) -> list[int]:
         """Return the numbers of the records of a list, newest first."""
         with self._reading():
