@@ -17,6 +17,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator
 
 from agent.crawl import crawl_log, job_folder, job_orders
+from agent.crawl.discovery import Discovery
 from agent.crawl.job_folder import JobState, Phase, SavedPage
 from agent.operations import records, saving
 from agent.operations.bearers import Bearers
@@ -33,6 +34,7 @@ from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.tokens import Scope
 from webarcfs.archive.catalogue.workflow import Role
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 
@@ -54,7 +56,13 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = archive.settings.with_name("publications.d")
     folder.mkdir()
     (folder / "q.toml").write_text('[[publication]]\nname = "q"\nurls = ["http://www.example.test/"]\n')
+    retired = 'retired = true\nretired_since = 2026-10-01T12:00:00\nretired_reason = "it has moved"\n'
+    (folder / "r.toml").write_text(f'[[publication]]\nname = "r"\nurls = ["http://www.example.test/r"]\n{retired}')
     (archive.jobs / JOB).mkdir()
+    asked = settings_files.load(archive.settings)[0].publications[0]
+    with job_folder.opened(archive.jobs / JOB) as frontier, frontier.changes():
+        hosts = "www.example.test", f"{'a-long-name.' * 12}example.test"
+        Discovery(frontier, asked).seeds([f"http://{host}/" for host in hosts])
     job_folder.save_item(archive.jobs / JOB, job(10))
     (archive.reports / JOB.replace("10T", "05T")).mkdir()
     for at in range(INCOMPLETE + 1):
@@ -255,8 +263,10 @@ def test_the_cycle_and_an_exclusion_take_two_and_save(hand: Hand, busy: World) -
     hand.click("main button:text-is('Save')")
     text = busy.archive.settings.with_name("publications.d").joinpath("q.toml").read_text()
     assert 'interval = "2 weeks"' in text and 'reason = "secondary information"' in text
-    hand.click("main button:has-text('Retire it')")
-    assert "retired" in hand.words
+    hand.click("main summary:has-text('Retire it')")
+    hand.tab.fill("#retire-reason", "it has moved")
+    hand.click("main button:text-is('Retire it')")
+    assert "Retired since" in hand.words and "it has moved" in hand.words
 
 
 def test_what_is_wrong_is_named_above_and_leads_to_its_field(hand: Hand) -> None:
@@ -343,8 +353,8 @@ def pages(busy: World) -> list[str]:
     record = f"/snapshot/{busy.ids[7]}"
     return [
         "/", "/snapshots", record, f"{record}/preview", f"/compare/{busy.ids[6]}..{busy.ids[7]}", "/running",
-        "/publications", "/publications/q", "/publications/+new", "/registers", "/access", "/options", "/new",
-        "/feed", "/tokens",
+        "/publications", "/publications/q", "/publications/r", "/publications/+new", "/registers", "/access",
+        "/access?lifted=yes", "/options", "/new", "/feed", "/tokens",
         "/snapshots/edit?ticked=1,2", "/nothing", f"/report/{busy.ids[7]}", f"/report/{busy.ids[7]}/urls?word=robots",
         "/missing", "/missing?url=no+address", f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fprivate",
         f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fnever",
@@ -365,6 +375,10 @@ _LOOKS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("at", range(len(_LOOKS)))
 def test_no_page_of_the_desk_is_closed_to_anybody(busy: World, browser: Browser, at: int) -> None:
     found, wide = {}, []
+    rule = access_rules.withhold(
+        busy.archive, f"http://{DOMAIN}/{'long' * 30}/{at}", "carl", "a complaint", role="curator"
+    )
+    access_rules.lift(busy.archive, rule[0].id, "carl")
     for name, paths in (("", ["/login"]), ("carl", pages(busy)), ("adam", ["/people", "/tokens", "/people?key=anna"])):
         context = browser.new_context(bypass_csp=True, **_LOOKS[at])
         hand = Hand(context.new_page(), busy.served.origin)
@@ -440,10 +454,11 @@ def test_the_page_that_is_saved_is_followed_until_it_has_ended(busy: World, hand
     assert figure.inner_text() == "1"
     job_folder.save_item(folder, replace(state, documents=7))
     figure.filter(has_text="7").wait_for()
-    assert hand.tab.locator("[data-ends]").is_hidden()
+    assert hand.tab.locator("[data-ends]").is_hidden() and hand.tab.locator("[data-runs]").is_visible()
     folder.rename(busy.archive.reports / asked.job)
     (busy.archive.reports / asked.job / "summary.json").write_text(json.dumps({"page": "http://live.test/"}))
     hand.tab.locator("[data-ends]").wait_for(state="visible")
+    assert hand.tab.locator("[data-runs]").is_hidden(), "what has ended shows no more how far it is"
     hand.tab.click("[data-ends] a")
     assert "could not be saved" in hand.words
 

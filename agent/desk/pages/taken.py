@@ -18,7 +18,7 @@ from agent.desk.pages import finished_jobs, jobs, program_tokens, registers, set
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.reports import missing_urls, shown_pages, tables
 from agent.service import scheduler
-from agent.service.agent_status import shown_state
+from agent.service.agent_status import state_word
 from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -103,7 +103,7 @@ def _attachments(visit: DeskVisit, path_params: Mapping[str, str]) -> TableFile:
 def _running(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
     columns = ("job", "publication", "state", "done", "known", "documents", "bytes", "ends_by", "reason")
     return TableFile(columns, (
-        (job.job, job.publication or publication_of(job.job), str(shown_state(job)), job.done, job.known, job.documents,
+        (job.job, job.publication or publication_of(job.job), state_word(job), job.done, job.known, job.documents,
          job.bytes, job.latest_end, job.reason)
         for job in visit.desk.history().open
     ))  # fmt: skip

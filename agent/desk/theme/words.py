@@ -103,8 +103,8 @@ ORDERS: dict[str, str] = {
 }  # fmt: skip
 #: State of a URL in a job → what its number is called.
 URLS: dict[str, str] = {
-    "waiting": msgid("waiting"), "fetching": msgid("being requested"), "done": msgid("done"), "failed": msgid("failed"),
-    "refused": msgid("left out"),
+    "done": msgid("fetched"), "failed": msgid("failed"), "fetching": msgid("being requested"),
+    "waiting": msgid("waiting"), "refused": msgid("left out"),
 }  # fmt: skip
 #: State of a page that a browser shows → what its number is called.
 VIEWS: dict[str, str] = {
@@ -224,7 +224,7 @@ _HELP: dict[int, str] = {
 }
 #: Name of what is no field of the 81 → label and help (msgids).
 _ABOUT: dict[str, tuple[str, str]] = {
-    "title": (msgid("Title"), msgid("How lists and readers call the crawl.")),
+    "title": (msgid("Title"), msgid("What readers call the crawl. The desk's lists call it by its host and time.")),
     "language": (msgid("Language"), msgid("Of most of its pages, as de or en.")),
     "access": (msgid("Access statement"), msgid("Who may see it, in words for readers.")),
 }
@@ -335,6 +335,8 @@ _LABELS = {
     "release": msgid("Release"),
     "required_hosts": msgid("Hosts that must be complete"),
     "retired": msgid("Retired"),
+    "retired_reason": msgid("Why it was retired"),
+    "retired_since": msgid("Retired since"),
     "robots": msgid("Obey robots.txt"),
     "robots_for": msgid("What robots.txt holds for"),
     "rule": msgid("Rules for forms and links"),
