@@ -38,9 +38,11 @@ from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import LogLine, Tables
 from agent.reports.tables import shares as site_shares
-from agent.reports.url_fates import MOST_LOGS, PossibleSource
+from agent.reports.url_fates import MOST_LOGS, CrawlFate, PossibleSource
 from agent.service import scheduler
 from webarcfs.access.gate import StaffGate
+from webarcfs.archive.catalogue.catalogue import Catalogue, look_up_record
+from webarcfs.archive.catalogue.record import OCCASION, PATCH
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Damaged, Exit, NotFound, UsageError, WebarcError
@@ -75,6 +77,8 @@ _SHOWN = ("url", "state", "words", "shown", "requests", "refused", "missed", "pi
 _TEXTLESS = ("url", "mime_type", "size", "fault", "meaning")
 #: Passes over a log to what a page needs, the resources that are counted, and of these the missing ones that are named.
 _MOST_PASSES, _MOST_PARTS, _MOST_PARTS_NAMED = 6, 5_000, 20
+#: Newer crawls that are named of those that knew of a URL and did not ask for it.
+_MOST_NEWER = 5
 _NUMBERS = ("requests", "refused", "missed")
 _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes", "share")
 
@@ -88,7 +92,7 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
 
 
 @click.command()
-@click.argument("job", metavar="[JOB|TAG|PUBLICATION|HOST]", required=False, shell_complete=complete_reports)
+@click.argument("job", metavar="[JOB|NUMBER|TAG|PUBLICATION|HOST]", required=False, shell_complete=complete_reports)
 @archive_option
 @format_option(*LIST)
 @click.option("--csv", "as_csv", is_flag=True, help="Short for --format csv.")
@@ -152,10 +156,10 @@ def report(  # each option is a branch
     The log itself is crawl.log.gz in the job's folder in reports/, a line for each URL; zcat and zgrep read it. Older
     versions wrote it plain, as crawl.log.
 
-    Without a job it is the newest one. A job is named as its folder in reports/, or by its publication or a host (the
-    last one is shown); a commitTag, or a short name such as latest@www.example.org, shows the part of the job that is
-    on the tag's domain. Of a job that still runs, named as its folder in jobs/, it shows what came until now; it is
-    what is shown for a publication that has no report yet.
+    Without a job it is the newest one. A job is named as its folder in reports/, by the number of its record, or by its
+    publication or a host (the last one is shown, also one by occasion). A commitTag, or a short name such as
+    latest@www.example.org, shows the part of the job that is on the tag's domain. Of a job that still runs, named as
+    its folder in jobs/, it shows what came until now; it is what is shown for a publication that has no report yet.
 
     Of an import it names the revisits that found nothing. They wait, until a later import has what they repeat.
 
@@ -166,7 +170,7 @@ def report(  # each option is a branch
     With --url it shows what became of one URL: the words of crawl.log for it with what they mean, the page that led to
     it, and of a page what it needs and whether that came. Where the crawl never saw it, it says so. Without a job, or
     with a host, it is the newest crawl that asked for the URL, else one that had a reason not to, else one that saw a
-    link to it.
+    link to it. Newer crawls that knew of the URL are named beside it.
 
     With --shown it shows of each page that a browser was to show how many requests its scripts made, how many of them
     the crawl refused, and how many had no whole response. Pages that could not be shown come first, then those that
@@ -404,11 +408,15 @@ def _parts_of(archive: Archive, folder: Path, page: LogLine | None) -> list[LogL
 
 def _tell_url(archive: Archive, job: str | None, url: str, form: Form) -> None:
     """Say what became of a URL; exit with 1 where no crawl, or not the one that is named, saw it."""
+    newer: Sequence[CrawlFate] = ()
     if job:
         folder: Path | None = find(archive, job, url)[0]
     else:
         names = url_fates.report_names(archive)[:MOST_LOGS]
-        folder = url_fates.find_that_knows(archive, url, (archive.reports / name for name in names))
+        fates = url_fates.fates_until_asked(archive, url, (archive.reports / name for name in names))
+        crawl = url_fates.newest_that_knows(fates)
+        folder = None if crawl is None else archive.reports / crawl.job
+        newer = () if crawl is None else url_fates.newer_than(fates, crawl.job)
     if folder is None:
         fate = UrlFate(url, {}, captures=_captures_of(archive, url), sources=_sources_of(archive, url))
     else:
@@ -422,6 +430,7 @@ def _tell_url(archive: Archive, job: str | None, url: str, form: Form) -> None:
             [] if is_live else _parts_of(archive, folder, lines.get(url)),
             [] if any(line.archived for line in lines.values()) else _captures_of(archive, url),
             [] if lines else _sources_of(archive, url),
+            newer,
         )
     if form is Form.JSON:
         _print_array(fate.as_json())
@@ -438,7 +447,7 @@ class UrlFate:
 
     `lines` are those of its spellings, `targets` those of redirects among them, `parts` what it needs, `captures` the
     snapshots that have it where this crawl has not. `sources` are the publications of its host, of a URL that is not
-    known.
+    known. `newer` are later crawls that knew of it and did not ask for it.
     """
 
     url: str
@@ -448,6 +457,7 @@ class UrlFate:
     parts: Sequence[LogLine] = ()
     captures: Sequence[str] = ()
     sources: Sequence[PossibleSource] = ()
+    newer: Sequence[CrawlFate] = ()
 
     @property
     def host(self) -> dict[str, Any] | None:
@@ -474,6 +484,7 @@ class UrlFate:
             "needs": {"resources": len(self.parts), "missing": [[part.url, part.reason] for part in self.lacks]},
             "captures": self.captures,
             "publications": [asdict(source) for source in self.sources],
+            "newer": [{"job": fate.job, "status": fate.main.status, "word": fate.main.reason} for fate in self.newer],
         }
 
     def texts(self) -> Iterator[str]:
@@ -481,7 +492,7 @@ class UrlFate:
         if self.url not in self.lines:
             yield from self._unseen()
         for line in (self.lines[spelling] for spelling in tables.spellings(self.url) if spelling in self.lines):
-            yield from tables.fate(line)
+            yield from tables.fate(line, f" by the crawl {self.summary['job']}")
             if self.targets.get(line.url):
                 yield f"  it redirects to {self.targets[line.url]}; `report --url` says what became of that"
             if missing_urls.has_failed(line):
@@ -493,11 +504,14 @@ class UrlFate:
             yield from (f"    {part.url}: {part.reason}" for part in self.lacks[:_MOST_PARTS_NAMED])
         if self.host is not None and not self.host["complete"]:
             yield f"  its host is incomplete: {self.host['reason']}"
-        if self.lines:
-            yield f"  by the crawl {self.summary['job']}"
+        for fate in self.newer[:_MOST_NEWER]:
+            why = f"{fate.main.reason}: {tables.sentence_of(fate.main.reason) or ''}".removesuffix(": ")
+            yield f"  the newer crawl {fate.job} did not ask for it: {why}"
+        if more := len(self.newer[_MOST_NEWER:]):
+            yield f"  {more} more newer crawls did not ask for it"
         if self.captures:
             log = f"`webarc log {shlex.quote(self.url)}`"
-            yield f"  the archive has versions of it, the newest of {self.captures[0]}: {log}"
+            yield f"  the archive has versions of it from other crawls, the newest of {self.captures[0]}: {log}"
 
     def _unseen(self) -> Iterator[str]:
         if self.summary:
@@ -598,30 +612,32 @@ def _find_named(archive: Archive, name: str | None) -> tuple[Path, str | None]:
 
 
 def find(archive: Archive, name: str | None, url: str = "") -> tuple[Path, str | None]:
-    """Return the report folder of a job, given its name, its publication, a commitTag or a host it published.
+    """Return the report folder of a job, by its name, its record, its publication, a commitTag or a host it published.
 
-    Without a name it is the newest. For a commitTag, the domain comes with it. Of a host it is the newest crawl of its
-    site, before one that only added pages; with a `url`, the one that knows most of it. A patch of a host stands for
-    the crawl that it patched. Raises NotFound, which names the newest report.
+    Without a name it is the newest. For a commitTag, the domain comes with it. Of a publication it is the newest crawl,
+    also one by occasion. Of a host it is the newest crawl of its site, before one that only added pages; with a `url`,
+    the one that knows most of it. A patch of a host stands for the crawl that it patched. Raises NotFound, which names
+    the newest report.
     """
     if not name:
         return archive.reports / _newest(archive), None
     folders = [archive.reports / job for job in url_fates.report_names(archive)]
+    if all(folder.name != name for folder in folders):
+        name = _job_of_record(archive, name) or name
     for folder in folders:
-        if folder.name == name or kind_of(folder.name) == name:
+        if folder.name == name or kind_of(folder.name).removesuffix(OCCASION) == name:
             return folder, None
         if "@" in name and name in _tags(folder):
             return folder, name.partition("@")[2]
     for path in sorted(archive.jobs.iterdir(), reverse=True):
-        if name in (path.name, kind_of(path.name)):
+        if name in (path.name, kind_of(path.name).removesuffix(OCCASION)):
             if (path / crawl_log.PLAIN).exists():
                 return path, None
             raise NotFound(f"{name} has no report yet, and nothing was fetched: it is about to begin, or waits")
     if (of_host := _of_host(archive, name, url, folders[:MOST_LOGS])) is not None:
         return of_host, None
-    for folder in folders:  # a crawl of a list: the rest of its name is of the list's content
-        if re.fullmatch(rf"{re.escape(name)}-[0-9a-f]{{8}}", kind_of(folder.name) or ""):
-            return folder, None
+    if (without_crawl := _of_publication_without_crawl(name, folders)) is not None:
+        return without_crawl, None
     last = f"; the last one is {folders[0].name}" if folders else "; there are none yet"
     raise NotFound(
         f"there is no report of a job, publication or commitTag {name}, "
@@ -629,13 +645,33 @@ def find(archive: Archive, name: str | None, url: str = "") -> tuple[Path, str |
     )
 
 
+def _of_publication_without_crawl(name: str, reports: Sequence[Path]) -> Path | None:
+    """Return the newest report of a list, or of imports or saved pages alone; None without one."""
+    of_list = re.compile(rf"{re.escape(name)}-[0-9a-f]{{8}}")  # the rest of its name is of the list's content
+    kinds = {report: kind_of(report.name) for report in reports}
+    lists = (report for report, kind in kinds.items() if of_list.fullmatch(kind))
+    others = (report for report, kind in kinds.items() if kind.partition("+")[0] == name and not kind.endswith(PATCH))
+    return next(chain(lists, others), None)
+
+
+def _job_of_record(archive: Archive, name: str) -> str:
+    """Return the job of the record of a number or a name; empty without one."""
+    if not name.isdecimal() and scheduler.split_name(name) is None:
+        return ""
+    with suppress(NotFound):
+        return look_up_record(archive, Catalogue(archive), name)[0].job_name
+    return ""
+
+
 def _of_host(archive: Archive, host: str, url: str, reports: Sequence[Path]) -> Path | None:
     """Return the report of the crawl that is meant by a host, of reports from the newest on; None if none published it.
 
     It is the one that knows most of `url`, if there is a URL that one of them saw; else the newest one of its site.
     """
-    if url and (telling := url_fates.find_that_knows(archive, url, _published(host, reports))) is not None:
-        return telling
+    if url:
+        fates = url_fates.fates_until_asked(archive, url, _published(host, reports))
+        if (telling := url_fates.newest_that_knows(fates)) is not None:
+            return archive.reports / telling.job
     newest: Path | None = None
     for crawl in (url_fates.crawl_of(archive, report) for report in _published(host, reports)):
         if not _only_adds(crawl):

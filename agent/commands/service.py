@@ -39,13 +39,12 @@ from agent.service.agent_status import overview
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.config import collection_files, settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.config.validators import start_url
-from webarcfs.archive.model.errors import Exit, SettingsError, WebarcError
+from webarcfs.archive.model.errors import Exit, WebarcError
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.processes import Process
-from webarcfs.commands.lazy_commands import log_format_option
 from webarcfs.commands.listing import OBJECT, Form, Mood, format_option, print_object, styled
+from webarcfs.commands.log_format import log_format_option
 from webarcfs.commands.output import described
 from webarcfs.web.listeners import address as listen_address
 
@@ -186,14 +185,17 @@ def status(archive: str | None, check: bool, form: Form) -> None:
     It needs no agent. Where a publication needs a browser, it says whether one can show pages here, as whoever asks.
 
     With --check it prints a line for each thing that is wrong, or `ok`. It exits with 2 if no agent runs, settings have
-    faults, a job failed, or a publication is overdue by its interval. It exits with 3 if only the newest crawl of a
-    publication is incomplete, or a job waits for an order; with 0 if all is well.
+    faults, something in the archive could not be read, a job failed, or a publication is overdue by its interval. It
+    exits with 3 if only the newest crawl of a publication is incomplete, or a job waits for an order; with 0 if all is
+    well.
+
+    Nagios and Icinga take 1 for a warning and 3 for unknown: examples/check_webarc is a plugin for them.
     """
     place = opened(archive)
     if check:
         _check(place, form)
         return
-    settings = _settings(place)
+    settings = settings_files.load_usable(place)
     browser = browser_check.needed_check(settings, place.root)
     summary = overview(place) | {
         "collection_faults": collection_files.faults_of(place),
@@ -221,18 +223,12 @@ def _check(archive: Archive, form: Form) -> None:
         sys.exit(Exit.FAILED if faults[0].is_grave else Exit.INCOMPLETE)
 
 
-def _settings(archive: Archive) -> Settings:
-    """Return the settings; the defaults where webarc.toml is invalid, which is reported already."""
-    try:
-        return settings_files.load(archive.settings, apart={})[0]
-    except SettingsError:
-        return Settings()
-
-
 def _lines(summary: dict[str, Any]) -> Iterator[str]:
     agent = summary["agent"]
     runs = f"agent {agent['pid']} runs since {agent['since']}" if agent else styled("no agent runs", Mood.WAITS)
     yield f"{summary['archive']}: {runs}"
+    if summary["damage_met"]:
+        yield f"  {agent_status.damage_line(summary)}"
     yield from (f"  webarc.toml: {fault}" for fault in summary["settings_faults"])
     yield from (f"  webarc.toml: {line}" for line in summary["settings_warnings"])
     yield from (f"  {fault}" for fault in summary["collection_faults"])
@@ -247,7 +243,7 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
     yield from (f"  refused: {line}" for line in summary["refused"])
     for job in summary["jobs"]:
         why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""
-        held = f", {job['held']}" if job["held"] and job["held"] != job["reason"] else ""
+        held = f", {job['held']}" if job["held"] and job["held"] not in {job["reason"], job["state"]} else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] and job["stage"] == "capture" else ""
         state = styled(job["state"], mood_of(job["held"] or job["state"]))
         yield f"  {job['job']}: {state}{why}{held}, {_progress(job)}, {job['bytes']} bytes{until}"

@@ -56,7 +56,7 @@ from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files, locks
-from webarcfs.archive.system.clocks import Speed
+from webarcfs.archive.system.clocks import Progress, Speed, unseen
 from webarcfs.archive.system.processes import Process
 
 if TYPE_CHECKING:
@@ -143,6 +143,21 @@ class JobState:
     def runs(self) -> bool:
         """Whether a process works on it now."""
         return Process(self.pid, self.ticks).runs()
+
+    @property
+    def unread(self) -> int:
+        """How many URLs were fetched whose documents are not read yet. In `urls` they are still being fetched."""
+        if self.stage != "capture":
+            return 0
+        settled = self.urls.get("done", 0) + self.urls.get("failed", 0)
+        return max(0, min(self.done - settled, self.urls.get("fetching", 0)))
+
+    @property
+    def counted_urls(self) -> dict[str, int]:
+        """The URLs by state, as `done` of `known` counts them: with those that are not read yet among the done ones."""
+        unread = self.unread
+        moved = {"done": self.urls.get("done", 0) + unread, "fetching": self.urls.get("fetching", 0) - unread}
+        return self.urls | moved if unread else self.urls
 
     def as_json(self) -> dict[str, Any]:
         """Return the content of item.json."""
@@ -339,9 +354,9 @@ class SavedPage:
 class Patch:
     """What a job asks for again: URLs that the crawl of `job`, which `record` describes, did not get.
 
-    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. With `urls` it is exactly these,
-    whatever the reason was, also those that the crawl never saw. `by` is who asked for it, in which role, `person` the
-    short name in people.toml.
+    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: what failed, and with `cut` also what the
+    end of the crawl left. With `urls` it is exactly these, whatever the reason was, also those that the crawl never
+    saw. `by` is who asked for it, in which role, `person` the short name in people.toml.
     """
 
     record: str
@@ -352,6 +367,7 @@ class Patch:
     role: str = ""
     person: str = ""
     urls: tuple[str, ...] = ()
+    cut: bool = False
 
     @property
     def of_anybody(self) -> Patch:
@@ -378,6 +394,10 @@ class Definition:
     page: SavedPage | None = None
 
 
+#: Fields of a patch that the first versions with patches did not have; they are written where they say something.
+_LATER_OF_PATCH = ("urls", "cut")
+
+
 def save(folder: Path, definition: Definition) -> None:
     """Write it down, durably. When readers may see the captures, and why, is what was said when the job began."""
     publication, begun = definition.publication, None
@@ -396,7 +416,8 @@ def save(folder: Path, definition: Definition) -> None:
         "only_adds": (begun or definition).only_adds,
     }
     if (patch := (begun or definition).patch) is not None:
-        content["patch"] = {name: value for name, value in dataclasses.asdict(patch).items() if name != "urls" or value}
+        of_patch = dataclasses.asdict(patch).items()
+        content["patch"] = {name: value for name, value in of_patch if name not in _LATER_OF_PATCH or value}
     if (page := (begun or definition).page) is not None:
         content["page"] = dataclasses.asdict(page)
     files.write_json(folder / FILE, content)
@@ -452,8 +473,8 @@ def _definition(content: dict[str, Any], where: str) -> Definition:
 def _patch(content: dict[str, Any] | None) -> Patch | None:
     if content is None:
         return None
-    named = {key: str(value) for key, value in content.items() if key != "urls"}
-    return Patch(**named, urls=tuple(map(str, content.get("urls", ()))))
+    named = {key: str(value) for key, value in content.items() if key not in _LATER_OF_PATCH}
+    return Patch(**named, urls=tuple(map(str, content.get("urls", ()))), cut=bool(content.get("cut")))
 
 
 def _page(content: dict[str, Any] | None) -> SavedPage | None:
@@ -505,10 +526,6 @@ def _checked(kind: type[Publication] | type[Profile], values: dict[str, Any]) ->
 
 
 # == job ==============================================================================================================
-
-
-#: Reports the progress of long work: (name of the work, number done, number known).
-Progress = Callable[[str, int, int], None]
 
 
 #: Returns what a browser showed of a document, by its row in the frontier; None where there is nothing.
@@ -566,7 +583,7 @@ class Job:
     page: SavedPage | None = None
     is_closed: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
-    progress: Progress = lambda *_: None
+    progress: Progress = unseen
     note: Note = _nothing
     shown: ShownForm = lambda _: None
     by_agent: bool = False  # whether it ends when it is held, since the agent begins it again

@@ -57,6 +57,7 @@ from agent.desk.pages import (
     jobs,
     missing_pages,
     preview,
+    program_tokens,
     registers,
     saved_page,
     settings_pages,
@@ -68,6 +69,7 @@ from agent.desk.theme.desk_rendering import DeskLook, Saying
 from agent.desk.theme.who_may import refusal
 from agent.desk.theme.words import msgid
 from agent.desk.visit import NO_STORE, Desk, DeskVisit, Problem
+from agent.operations import who_asks
 from agent.operations.records import catalogue_of
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
 from webarcfs.archive.catalogue.people import Person
@@ -345,6 +347,8 @@ ROUTES: Final[tuple[DeskRoute, ...]] = (
     DeskRoute("save person", "/people/save", post=access.save, acts=Right.PEOPLE, again=access.show_people),
     DeskRoute("remove person", "/people/remove", post=access.remove, acts=Right.PEOPLE, again=access.show_people),
     DeskRoute("password", "/password", access.password, access.set_password),
+    DeskRoute("tokens", "/tokens", program_tokens.show, program_tokens.make),
+    DeskRoute("revoke a token", "/tokens/revoke", post=program_tokens.revoke, again=program_tokens.show),
     DeskRoute("feed", "/feed/{feed}.atom", today.read),
     DeskRoute("address of the feed", "/feed", today.show_feed, today.change),
     DeskRoute("language", "/language", post=access.language, again=today.today),
@@ -493,7 +497,7 @@ class DeskApp:
     def _who(self, request: Request) -> tuple[Session, Person, str] | None:
         """Return session and person of a request, and a new cookie where a proxy says who it is; None: nobody."""
         settings = self.desk.settings().desk
-        proxy_user = login.told_by_proxy(settings, peer(request), request.headers)
+        proxy_user = who_asks.told_by_proxy(settings, peer(request), request.headers)
         session = self.desk.sessions.find(request.cookies.get(self.desk.sessions.cookie, ""))
         if proxy_user:
             person = self.desk.persons.find(proxy_user, is_told=True)
@@ -538,7 +542,7 @@ class DeskApp:
             return self._login_page(request, back=back)
         kept = [(name, value) for name, values in form.fields.items() if name.startswith(_KEPT) for value in values]
         name = form.one("name")
-        address = login.address_of(self.desk.settings().desk, peer(request), request.headers)
+        address = who_asks.address_of(self.desk.settings().desk, peer(request), request.headers)
         page = partial(self._login_page, request, back=back, kept=kept, name=name)
         if wait := self.desk.guesses.begin(name, address):
             response = page(wait=int(wait) + 1, status=HTTPStatus.TOO_MANY_REQUESTS)
@@ -639,7 +643,7 @@ class DeskApp:
             session is not None
             and person is not None
             and (
-                login.told_by_proxy(settings, peer(request), request.headers) == session.proxy
+                who_asks.told_by_proxy(settings, peer(request), request.headers) == session.proxy
                 if session.proxy
                 else bool(person.password) and person.password == session.password
             )

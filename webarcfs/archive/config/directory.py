@@ -87,6 +87,10 @@ class Archive:
         self.catalogue_lock: Final = self._locks / ".catalogue"
         #: people.toml: persons, roles, login names; may be missing.
         self.people: Final = root / "people.toml"
+        #: When tokens of persons were used last, and from where; derived, and for its owner alone.
+        self.token_uses: Final = self._locks / "token-uses.json"
+        #: The lock file that lets one process at a time write the uses of tokens.
+        self.token_uses_lock: Final = self._locks / ".token-uses"
         #: access.aclj: the URLs that readers may not see; may be missing.
         self.access_rules: Final = root / "access.aclj"
         #: access-reasons.json: why rules of access.aclj were made, for staff alone; may be missing.
@@ -129,6 +133,8 @@ class Archive:
         self.notifications: Final = root / "notify.db"
         #: The lock file that lets one process at a time deliver notifications.
         self.notifications_lock: Final = self._locks / ".notify"
+        #: The lock file that lets one process at a time open, and make, the file of notifications.
+        self.notifications_opening_lock: Final = self._locks / ".notifications-open"
         #: The counter of publications, its lock, and the publications under way; no domain can have this name.
         self.sequence: Final = self._locks / ".sequence"
         #: The folder of those who ask mounts to let provisional files settle, while there are any.
