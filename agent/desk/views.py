@@ -62,6 +62,19 @@ class DifferingHost:
 # -- snapshots ---------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A document that two crawls do not have alike: what became of it, and where it is shown.
+
+    `before` is where it is shown as it was; empty where one of the two does not have it.
+    """
+
+    what: str
+    url: str
+    href: str
+    before: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Button:
     """A step that a person may take: its words (a msgid), where its form leads, the state that the form is made for.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import json
 import resource
 import threading
@@ -905,6 +906,38 @@ def test_crawls_of_one_server_by_any_publication_can_be_compared_and_have_number
     number = Catalogue(own.archive).read(own.ids[1])[0].number
     assert f"CET, no. {number} → " in lead and lead.endswith(f"CET, no. {rows['q'].number}")
     assert "The figures count what each crawl has itself." in done.words
+
+
+def test_documents_that_differ_lead_to_the_previews_of_both_crawls(own: World) -> None:
+    """A changed one to both, an added one to the newer crawl, a removed one to the earlier."""
+    start = "http://differing.test/"
+    gone, new = f"{start}gone.html", f"{start}new.html"
+    contents: list[dict[str, Page | None]] = [
+        {start: Page(b"<p>one"), gone: Page(b"<p>old")},
+        {start: Page(b"<p>two"), gone: None, new: Page(b"<p>new")},
+    ]
+    for minute, pages in enumerate(contents):
+        published(own.archive, "differing.test", pages, when(1) + timedelta(minutes=minute), publication="d")
+    recover(own.archive)
+    first, second = sorted(record.id for record in Catalogue(own.archive).records() if record.publication == "d")
+    client = own.served.client("carl")
+    rows = client.get(f"/compare/{first}..{second}").page.xpath('//ul[@class="changes"]/li')
+    shown = {
+        row.xpath("span")[0].text: [(link.text.strip(), link.get("href")) for link in row.xpath("a")] for row in rows
+    }
+
+    def preview(record: str, url: str) -> str:
+        return f"/snapshot/{quote(record, safe='')}/preview?{urlencode({'url': url})}"
+
+    assert shown == {
+        "changed": [(start, preview(second, start)), ("before", preview(first, start))],
+        "added": [(new, preview(second, new))],
+        "removed": [(gone, preview(first, gone))],
+    }
+    for _, href in itertools.chain(*shown.values()):
+        assert client.get(href).status == 200
+    client.headers["Accept-Language"] = "de"
+    assert client.get(f"/compare/{first}..{second}").page.xpath('//ul[@class="changes"]/li/a[starts-with(., "vorher ")]')
 
 
 def test_a_job_leads_to_the_record_that_was_entered_before_it(own: World) -> None:

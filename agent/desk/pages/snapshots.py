@@ -39,7 +39,7 @@ from agent.desk.pages import fields, jobs
 from agent.desk.pages.fields import FormSetting
 from agent.desk.theme import words
 from agent.desk.theme.who_may import refusal, waits_for
-from agent.desk.views import Button, FormField, SnapshotLine, Work
+from agent.desk.views import Button, Difference, FormField, SnapshotLine, Work
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import patching, records
 from agent.operations.patching import PlannedPatch
@@ -426,7 +426,7 @@ def compare(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     names = [known_id if one is None else name_of(one, visit.language) for known_id, one in known.items()]
     return visit.page(
         "compared.html",
-        **values,
+        **values | {"documents": [_difference(link.text, first, second) for link in values["documents"]]},
         names=(names[0], names[-1]),
         number=0 if row is None else row.number,
         others=others,
@@ -434,6 +434,15 @@ def compare(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         year=year,
         has_filter=bool(year) or total > forms.ROWS,
     )
+
+
+def _difference(text: str, first: str, second: str) -> Difference:
+    """Return a document that differs, with the previews where it is shown: as it became, and as it was."""
+    what, _, url = text.partition(" ")
+    before, after = (f"{href_of(record)}/preview?{urlencode({'url': url})}" for record in (first, second))
+    if what == "removed":
+        return Difference(what, url, before)
+    return Difference(what, url, after, before if what == "changed" else "")
 
 
 def _pair(candidate: RecordRow, row: RecordRow) -> str:
