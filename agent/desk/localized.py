@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
@@ -290,6 +290,28 @@ def _table_of(line: str, is_exclusion: bool) -> dict[str, Any]:
     return dict(tomllib.loads(f"it = {{ {line} }}")["it"])
 
 
+def with_hosts(check: Check, typed: str, hosts: Sequence[str], language: str) -> str:
+    """Return excluded parts as they were typed, a path without a host with the only one that the start URLs have.
+
+    Any other text comes back as it is. Raises ValueError for such a path where they have several, which it proposes.
+    """
+    if getattr(check, "table", None) is not Exclusion or not hosts:
+        return typed
+    lines = [line.strip() for line in typed.splitlines()]
+    paths = [line for line in lines if line.startswith("/")]
+    if paths and len(hosts) > 1:
+        path = paths[0].partition("#")[0].strip()
+        named = ", ".join(f"{host}{path}" for host in hosts[:_LINES])
+        if len(hosts) > _LINES:
+            more = languages.translate(msgid("and %(count)s more"), language)
+            named = f"{named} {more % {'count': languages.number(len(hosts) - _LINES, language)}}"
+        sentence = languages.translate(
+            msgid("Write the host before the path, one of these a line: %(parts)s"), language
+        )
+        raise ValueError(_of_lines(paths, sentence % {"parts": named}, language))
+    return "\n".join(f"{hosts[0]}{line}" if line.startswith("/") else line for line in lines)
+
+
 def _of_lines(lines: list[str], sentence: str, language: str) -> str:
     named = " ".join(_quoted(line, language) for line in lines[:_LINES])
     if len(lines) > _LINES:
@@ -344,12 +366,18 @@ _LINES_OF: dict[type, str] = {
 }
 
 
+_EXCLUSIONS = msgid(
+    "Type a host, or host and path with *, then # and the reason, one a line, such as www.example.org/archive/* # kept "
+    "elsewhere. The host may be left out where all start addresses have the same."
+)
+
+
 def what_to_type(check: Check, language: str) -> str:
     """Return the sentence that says what a person types for a setting."""
     text = languages.translate
     if hasattr(check, "table"):
         if check.table is Exclusion:
-            return text(msgid("Type a host, or host and path with *, then # and the reason, one a line."), language)
+            return text(_EXCLUSIONS, language)
         example = _LINES_OF[check.table]
         return text(msgid("Write each line as in this example: %(example)s"), language) % {"example": example}
     if hasattr(check, "words"):

@@ -532,6 +532,20 @@ def test_a_new_excluded_part_says_what_it_matches_and_that_it_has_no_reason(own:
     assert "no reason" not in page.words and f"{DOMAIN}/b*:" not in page.words, "that one is as before"
 
 
+def test_an_excluded_path_is_of_the_host_that_all_start_addresses_have(own: World) -> None:
+    """Of several hosts each is proposed, and nothing is saved."""
+    carl = own.served.client("carl")
+    typed = {"urls": "one.test:8181/\nhttp://One.test:8181/news", "name": "q", "exclude": "/archive/* # kept elsewhere"}
+    page = carl.submit(carl.get("/publications/+new"), "/publications/+new", typed)
+    assert page.status == 200 and "one.test:8181/archive/* # kept elsewhere" in page.text
+    (held,) = (known for known in own.served.desk.settings().publications if known.name == "q")
+    assert [(part.match, part.reason) for part in held.exclude] == [("one.test:8181/archive/*", "kept elsewhere")]
+    typed = {"urls": "one.test:8181/\ntwo.test", "exclude": "/b/* # why\ntwo.test/c"}
+    page = carl.submit(page, "/publications/q", typed)
+    assert page.status == 400 and "one.test:8181/b/*, two.test/b/*" in page.words
+    assert page.form("/publications/q")["exclude"] == ["/b/* # why\ntwo.test/c"]
+
+
 def test_a_publication_says_that_another_one_shows_its_host_by_another_rule(own: World) -> None:
     """Saved or only tried, on Today with a link; a retired one does not count."""
     folder = own.archive.settings.with_name("publications.d")
@@ -937,7 +951,9 @@ def test_documents_that_differ_lead_to_the_previews_of_both_crawls(own: World) -
     for _, href in itertools.chain(*shown.values()):
         assert client.get(href).status == 200
     client.headers["Accept-Language"] = "de"
-    assert client.get(f"/compare/{first}..{second}").page.xpath('//ul[@class="changes"]/li/a[starts-with(., "vorher ")]')
+    assert client.get(f"/compare/{first}..{second}").page.xpath(
+        '//ul[@class="changes"]/li/a[starts-with(., "vorher ")]'
+    )
 
 
 def test_a_job_leads_to_the_record_that_was_entered_before_it(own: World) -> None:

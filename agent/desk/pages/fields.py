@@ -90,7 +90,8 @@ OTHER = "other"
 class FormSetting:
     """A setting in a form. `name` is that of its field, `own` what its table says itself (None: nothing).
 
-    `in_force` is the value that holds. `has_above`: another table says it where this one does not.
+    `in_force` is the value that holds. `has_above`: another table says it where this one does not. `hosts` are those of
+    the start URLs, for what may be typed without a host.
     """
 
     name: str
@@ -100,6 +101,7 @@ class FormSetting:
     in_force: Any
     has_above: bool = True
     words: tuple[tuple[str, str], ...] = ()
+    hosts: tuple[str, ...] = ()
 
     @property
     def check(self) -> Any:
@@ -270,6 +272,7 @@ def typed_setting(visit: DeskVisit, shown: FormSetting) -> tuple[bool, Any]:
         return shown.own is not None, None
     if shown.words and typed not in dict(shown.words):
         raise ValueError(localized.what_to_type(validators.boolean, visit.language))
+    typed = localized.with_hosts(check, typed, shown.hosts, visit.language)
     value = localized.value_of(check, typed, visit.language)
     with suppress(ValueError):
         held = shown.in_force if shown.own is None and (is_ticks or not shown.has_above) else shown.own

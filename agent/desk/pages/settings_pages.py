@@ -50,6 +50,7 @@ from webarcfs.archive.config.settings import (
     ReleaseSettings,
     Settings,
 )
+from webarcfs.archive.model import urls
 from webarcfs.archive.model.errors import FieldsRefused, NotFound, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.archive.system.cache import identity
@@ -521,10 +522,11 @@ def _typed_values(visit: DeskVisit, settings: FormSettings) -> tuple[dict[str, A
     values: dict[str, Any] = {}
     removed: list[str] = []
     faults: dict[str, tuple[str, str]] = {}
+    hosts = _start_hosts(visit, settings)
     for key in (*_OWN, *_CRAWL, *_DESCRIBE):
         if key in _NOT_HERE:
             continue
-        shown = settings.of(key)
+        shown = replace(settings.of(key), hosts=hosts)
         try:
             is_changed, value = fields.typed_setting(visit, shown)
         except ValueError as error:
@@ -538,6 +540,20 @@ def _typed_values(visit: DeskVisit, settings: FormSettings) -> tuple[dict[str, A
     if faults:
         raise _refusal(visit, faults)
     return values, removed
+
+
+def _start_hosts(visit: DeskVisit, settings: FormSettings) -> tuple[str, ...]:
+    """Return the hosts of the start URLs that were typed, or else that hold, each once, in their order."""
+    if visit.form.has("urls"):
+        typed = visit.form.one("urls").splitlines()
+    else:
+        own = settings.own.get("urls") or ()
+        typed = [own] if isinstance(own, str) else [*own]
+    hosts: dict[str, None] = {}
+    for line in filter(None, map(str.strip, typed)):
+        with suppress(WebarcError, ValueError):  # its own field says so
+            hosts[urls.domain_of(validators.start_url(line))] = None
+    return tuple(hosts)
 
 
 def _refusal(visit: DeskVisit, faults: Mapping[str, tuple[str, str]]) -> FieldsRefused:

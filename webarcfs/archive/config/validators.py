@@ -441,6 +441,8 @@ def function(value: Any) -> str:
 
 def url_pattern(value: Any) -> str:
     """Check for a host, or a host and a path, in which `*` matches any characters and `?` one, without scheme."""
+    if isinstance(value, str) and value.startswith("/"):
+        raise ValueError(f"{value!r} has no host; write it before the path, such as www.example.org{value}")
     if not isinstance(value, str) or not _URL_PATTERN.fullmatch(value):
         raise ValueError(f"{value!r} is no host or part of one, such as dip.example.org or www.example.org/old/*")
     return value
