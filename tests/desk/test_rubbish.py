@@ -140,7 +140,7 @@ def test_all_fields_at_once_are_named_each_with_what_to_type_and_stay(busy: Worl
     answer = client.submit(page, "/publications/+new", typed)
     assert answer.status == 400
     links = answer.page.xpath('//div[@class="fault"]//li/a/@href')
-    wrong = "urls name interval start closed_for depth exclude types max_file_size check wait"
+    wrong = "urls name interval start depth exclude types max_file_size check closed_for wait"
     assert links == [f"#f-{name}" for name in wrong.split()]
     form = answer.form("/publications/+new")
     assert {name: form[name] for name in typed} == {name: [value] for name, value in typed.items()}
@@ -167,6 +167,10 @@ def test_all_fields_at_once_are_named_each_with_what_to_type_and_stay(busy: Worl
     text = (busy.archive.publications / "example.test.toml").read_text()
     assert client.submit(saved, "/publications/example.test").status == 200
     english = client_of(busy, "carl", "en")
+    for name in ("release", "closed_for"):
+        form = english.get("/publications/example.test").page
+        (heading,) = form.xpath(f"//*[@id='f-{name}']/ancestor::details[1]/summary")
+        assert heading.text_content().strip() == "Checks and release"
     assert english.submit(english.get("/publications/example.test"), "/publications/example.test").status == 200
     assert (busy.archive.publications / "example.test.toml").read_text() == text, (
         "nothing was different in any language"

@@ -237,12 +237,12 @@ TRIALS = Trials()
 #: Keys of a publication by the parts of its form: those that one wants, then those that one may want, in groups.
 #: What is not here is in the last group.
 _FIRST = ("urls", "interval")
-_WHAT = ("description", "note", "start", "list", "watch", "fetcher", "release", "closed_for")
+_WHAT = ("description", "note", "start", "list", "watch", "fetcher")
 _EXTENT = ("depth", "hosts", "exclude_hosts", "exclude", "paths", "exclude_extensions", "profile", "types",
            "exclude_types", "max_path_depth", "max_file_size", "max_total_size", "page_resources",
            "page_requisites", "max_resource_hosts", "max_page_resources")  # fmt: skip
 _CHECKS = ("check", "checks", "check_search", "check_bounds", "check_pictures", "check_likeness",
-           "error_page", "rule", "step_by_step", "two_persons", "required_hosts")  # fmt: skip
+           "error_page", "rule", "step_by_step", "two_persons", "required_hosts", "release", "closed_for")  # fmt: skip
 _BROWSER = ("browser", "click", "browser_behaviours", "browser_page_seconds", "browser_requests", "browser_bytes",
             "browser_scroll", "browser_clicks", "keep_rendered", "hash_routes", "post", "drop_parameters")  # fmt: skip
 _OWN = {
