@@ -20,6 +20,7 @@ from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError, WebarcError
+from webarcfs.archive.model.metadata import format_time, parse_time
 from webarcfs.commands.completing import complete_jobs
 from webarcfs.commands.lazy_commands import VerbGroup, is_unknown
 from webarcfs.commands.listing import LIST, Form, format_option, print_object, print_rows, styled
@@ -195,7 +196,7 @@ def _lines_of(jobs: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 def _order(archive: Archive, folder: Path, reason: str, word: str, *values: str) -> None:
     person = people.acting(archive, Right.CAPTURE)
-    runs = ordering.state_of(folder).runs
+    runs, former = ordering.state_of(folder).runs, ordering.latest_end(folder)
     hosts = ordering.matching_hosts(folder, word, values)
     order = ordering.give(folder, word, values, person.name, reason)
     if runs or agent_status.running(archive) is not None:
@@ -204,6 +205,9 @@ def _order(archive: Archive, folder: Path, reason: str, word: str, *values: str)
             click.echo(f"  {line}")
     else:
         _without_process(archive, folder, order)
+    if order.word is OrderWord.DEADLINE and former is not None and order.value != format_time(former):
+        is_earlier = parse_time(order.value) < former
+        click.echo(f"  before, it was {format_time(former)}{'; it ends earlier now' * is_earlier}")
     if hosts is not None:
         more = f" and {len(hosts) - ordering.MOST_MATCHING} more" if len(hosts) > ordering.MOST_MATCHING else ""
         click.echo(f"  it means {', '.join(hosts[: ordering.MOST_MATCHING]) or 'no host that the job asks now'}{more}")

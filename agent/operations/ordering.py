@@ -25,8 +25,8 @@ from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import Interval, start_url
-from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
-from webarcfs.archive.model.metadata import CET, format_time, from_epoch, now
+from webarcfs.archive.model.errors import Damaged, NotFound, UsageError, WebarcError
+from webarcfs.archive.model.metadata import CET, format_time, from_epoch, now, parse_time
 
 #: Most characters of the reason of an order.
 LONGEST_REASON = 500
@@ -125,6 +125,15 @@ def judged(state: JobState, word: str, values: tuple[str, ...]) -> tuple[OrderWo
 def state_of(folder: Path) -> JobState:
     """Return the item of an open job."""
     return job_folder.load_item(folder) or JobState(job=folder.name, publication=publication_of(folder.name))
+
+
+def latest_end(folder: Path) -> datetime | None:
+    """Return when the time of a job is over, also by an order that it has not taken yet; None where nobody knows."""
+    state = state_of(folder)
+    given = [order for order in job_orders.after(folder, state.orders) if order.word is OrderWord.DEADLINE]
+    with suppress(Damaged):
+        return parse_time(given[-1].value if given else state.latest_end)
+    return None
 
 
 def give(folder: Path, word: str, values: tuple[str, ...], by: str, reason: str = "") -> Order:

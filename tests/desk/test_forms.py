@@ -42,7 +42,7 @@ from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import FieldNumber, RecordState
 from webarcfs.archive.catalogue.workflow import Decision, Role, WorkflowStep
 from webarcfs.archive.model.errors import TooMany, UsageError
-from webarcfs.archive.model.metadata import compact_time, now, parse_time
+from webarcfs.archive.model.metadata import compact_time, format_time, now, parse_time
 from webarcfs.archive.system import files
 from webarcfs.web import language as languages
 
@@ -600,6 +600,38 @@ def test_a_running_job_names_its_servers_and_counts_its_addresses_once(own: Worl
     assert "The job asks no server of this name now." in nobody.words
     job_folder.save_item(folder, dataclasses.replace(state, held="paused"))
     until(lambda: "paused" in anna.get("/running").words, "the desk has looked again")
+
+
+def test_an_order_about_the_time_of_a_job_says_its_end_and_the_former_one(own: World) -> None:
+    """The former one may be of an order that nobody has taken yet."""
+    folder = own.archive.jobs / "20261010T030000-p"
+    folder.mkdir()
+    begun = now().replace(microsecond=0)
+    at_first = begun + timedelta(days=14)
+    job_folder.save_item(
+        folder,
+        JobState(job=folder.name, publication="p", state=Phase.COLLECTING, latest_end=format_time(at_first)),
+    )
+    anna, action = own.served.client("anna"), f"/job/{folder.name}/order"
+    earlier, later = begun + timedelta(hours=2), begun + timedelta(days=30)
+    told = {time: languages.moment(time, "en") for time in (at_first, earlier, later)}
+    for time, sentence in (
+        (earlier, f"It may fetch until {told[earlier]}. That is earlier than before: {told[at_first]}."),
+        (later, f"It may fetch until {told[later]}. Before, it was {told[earlier]}."),
+        (later, f"It may fetch until {told[later]}."),
+    ):
+        done = anna.submit(anna.get("/running"), action, {"word": "deadline", "deadline": format_time(time)})
+        assert done.status == 200 and sentence in done.words
+    assert "Before" not in done.words and "than before" not in done.words
+    other = own.archive.jobs / "20261011T030000-p"
+    other.mkdir()
+    job_folder.save_item(other, JobState(job=other.name, publication="p", state=Phase.COLLECTING))
+    german = own.served.client("anna")
+    german.headers["Accept-Language"] = "de"
+    done = german.submit(
+        german.get("/running"), f"/job/{other.name}/order", {"word": "deadline", "deadline": "2 Stunden"}
+    )
+    assert "Er darf bis " in done.words and "bisher" not in done.words
 
 
 def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:

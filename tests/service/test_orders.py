@@ -250,7 +250,8 @@ def test_a_deadline_can_be_moved_both_ways_while_a_job_runs(archive: Archive, si
     with agent(archive) as running:
         fetches(site)
         later = format_time(now() + timedelta(hours=2))
-        assert "taken" in order(archive, "deadline", "p", later)
+        said = order(archive, "deadline", "p", later)
+        assert "taken" in said and "before, it was" in said and "it ends earlier now" in said
         assert (job_of(archive, "p") or {})["latest_end"] == later
         order(archive, "deadline", "p", "1 second")
         summary = finished(archive)

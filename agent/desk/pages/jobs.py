@@ -132,7 +132,7 @@ def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         label = visit.said(words.msgid("Delete all that it fetched"))
         raise visit.refusal({"sure": (label, visit.said(sure))}, anchor=f"%s-{path_params['job'].replace('%', '%%')}")
     values = _values(visit, word, path_params["job"])
-    is_run = ordering.state_of(folder).runs
+    is_run, former = ordering.state_of(folder).runs, ordering.latest_end(folder)
     hosts = ordering.matching_hosts(folder, word, values)
     order = ordering.give(folder, word, values, visit.acting.name, visit.form.one("reason"))
     if not is_run and agent_status.running(visit.desk.archive) is None:
@@ -141,7 +141,23 @@ def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         message = words.msgid("The order was given; the job takes it as soon as it can.")
     else:
         message = _DONE[order.word]
-    return visit.led("/running", f"{visit.said(message)} {_meant(visit, hosts)}".rstrip())
+    about = _new_end(visit, order, former) if order.word is OrderWord.DEADLINE else _meant(visit, hosts)
+    return visit.led("/running", f"{visit.said(message)} {about}".rstrip())
+
+
+def _new_end(visit: DeskVisit, order: job_orders.Order, former: datetime | None) -> str:
+    """Return when the time of a job is over now, and when it was before."""
+    end = parse_time(order.value)
+    if former is None or former == end:
+        sentence = words.msgid("It may fetch until %(end)s.")
+    elif end < former:
+        sentence = words.msgid("It may fetch until %(end)s. That is earlier than before: %(former)s.")
+    else:
+        sentence = words.msgid("It may fetch until %(end)s. Before, it was %(former)s.")
+    moments = {"end": languages.moment(end, visit.language)}
+    if former is not None:
+        moments["former"] = languages.moment(former, visit.language)
+    return visit.said(sentence, **moments)
 
 
 def _meant(visit: DeskVisit, hosts: Sequence[str] | None) -> str:
