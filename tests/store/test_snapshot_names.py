@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -166,6 +167,27 @@ def test_a_host_that_is_named_once_is_that_of_both(archive: Archive, words: tupl
     done = webarc("diff", *words, "--archive", str(archive.root))
     assert done.returncode == 0, done.stderr
     assert all(f"is {tag}" in done.stderr for tag in _tags(TOWN, complete=True)[:2])
+
+
+def test_a_difference_of_two_publications_says_so_and_names_crawls_of_one(archive: Archive) -> None:
+    url, place = f"http://{TOWN}/", ("--archive", str(archive.root))
+    of_tag = {row.tag: row.publication for row in KEPT}
+    complete = _tags(TOWN, complete=True)
+    pairs = {
+        (f"latest~{number + 1}", f"latest~{number}"): (of_tag[before], of_tag[after])
+        for number, (after, before) in enumerate(itertools.pairwise(complete))
+    }
+    differing = {words for words, publications in pairs.items() if len({*publications}) > 1}
+    assert differing
+    for words, (before, after) in pairs.items():
+        said = webarc("diff", *words, url, *place).stderr
+        line = f"webarc: the two are crawls of different publications, {before} and {after}; of one: webarc diff "
+        assert (f"{line}{words[0]}@{after} {words[1]}@{after} {url}\n" in said) is (words in differing), said
+    old, new = next((old, new) for new, old in itertools.pairwise(complete) if of_tag[old] != of_tag[new])
+    assert "different publications" not in webarc("diff", old, new, url, *place).stderr, "whole names are meant so"
+    number = complete.index(new)
+    said = webarc("diff", old, f"latest~{number}@{TOWN}", *place).stderr
+    assert f"; of one: webarc diff {old} latest~{number}@{of_tag[old]}\n" in said
 
 
 def test_a_crawl_is_named_by_its_number_its_name_and_its_publication(archive: Archive) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +17,13 @@ from webarcfs.archive.history import redirect_lists, rendered_forms, versions
 from webarcfs.archive.history.versions import statistics
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, UsageError
-from webarcfs.archive.model.metadata import PAGE_ROLE, ROLES
+from webarcfs.archive.model.metadata import PAGE_ROLE, ROLES, CommitTag
 from webarcfs.commands import output
 from webarcfs.commands.arguments import ArchiveArgument, document, host_of, place_options, roles_of, tag
 from webarcfs.commands.completing import complete_tags
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_ascii_lines, print_rows
-from webarcfs.commands.snapshot_names import Beside, names_host
+from webarcfs.commands.snapshot_names import Beside, Latest, StateAt, VisibleSnapshots, names_host, parse_name, seq_of
 
 
 @click.command()
@@ -57,6 +58,8 @@ def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space:
         second, _ = tag(place, new, Beside(beside.host or first.domain))
     if first.domain != second.domain:
         raise UsageError(f"{first} and {second} are snapshots of different domains")
+    if line := _line_of_publications(place, {old: first, new: second}, path):
+        click.echo(line, err=True)
     trees = store.snapshot_tree(first), store.snapshot_tree(second)
     below = ""
     if path and split(path)[1:] != ("",):
@@ -87,6 +90,27 @@ def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space:
     print_rows(form, (row for row, _ in rows), lines, as_json=print_ascii_lines)
     if form is Form.TABLE and not counted:
         click.echo(f"webarc: {first} and {second} do not differ{f' in {below}' if below else ''}", err=True)
+
+
+def _line_of_publications(place: ArchiveArgument, tags: dict[str, CommitTag], path: str) -> str:
+    """Return that short names mean crawls of two publications, and the names of those of one; empty if they do not."""
+    snapshots = VisibleSnapshots(place.archive, place.gate)
+    publications, open_names = [], []
+    for text, tag_of_name in tags.items():
+        message = snapshots.message(tag_of_name.domain, seq_of(tag_of_name))
+        publications.append("" if message is None else message.publication)
+        name = parse_name(text)
+        if isinstance(name, Latest | StateAt) and name.of != publications[-1]:
+            open_names.append(text)
+    if not all(publications) or len(set(publications)) == 1 or not open_names:
+        return ""
+    wanted = publications[0] if open_names == [[*tags][-1]] else publications[-1]
+    words = [f"{text.partition('@')[0]}@{wanted}" if text in open_names else text for text in tags]
+    where = [shlex.quote(path)] if path else []
+    return (
+        f"webarc: the two are crawls of different publications, {' and '.join(publications)}; of one: "
+        f"webarc diff {' '.join([*words, *where])}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
