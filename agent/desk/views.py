@@ -63,7 +63,7 @@ class DifferingHost:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DifferingDocument:
     """A document that two crawls do not have alike: what became of it, and where it is shown.
 
     `before` is where it is shown as it was; empty where one of the two does not have it.

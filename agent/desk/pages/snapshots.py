@@ -39,7 +39,7 @@ from agent.desk.pages import fields, jobs
 from agent.desk.pages.fields import FormSetting
 from agent.desk.theme import words
 from agent.desk.theme.who_may import refusal, waits_for
-from agent.desk.views import Button, Difference, FormField, SnapshotLine, Work
+from agent.desk.views import Button, DifferingDocument, FormField, SnapshotLine, Work
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import patching, records
 from agent.operations.patching import PlannedPatch
@@ -436,13 +436,13 @@ def compare(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     )
 
 
-def _difference(text: str, first: str, second: str) -> Difference:
+def _difference(text: str, first: str, second: str) -> DifferingDocument:
     """Return a document that differs, with the previews where it is shown: as it became, and as it was."""
     what, _, url = text.partition(" ")
     before, after = (f"{href_of(record)}/preview?{urlencode({'url': url})}" for record in (first, second))
     if what == "removed":
-        return Difference(what, url, before)
-    return Difference(what, url, after, before if what == "changed" else "")
+        return DifferingDocument(what, url, before)
+    return DifferingDocument(what, url, after, before if what == "changed" else "")
 
 
 def _pair(candidate: RecordRow, row: RecordRow) -> str:
