@@ -112,12 +112,10 @@ def _print(withheld: Withheld) -> None:
 
 def _rules(archive: Archive) -> tuple[AccessRule, ...]:
     """Return the rules with their reasons; where these cannot be read, the rules alone, with a warning."""
-    rules = access_rules.load(archive).rules
-    try:
-        return access_rules.load_for_staff(archive).rules
-    except SettingsError as error:
-        _log.warning("the reasons cannot be read: %s", error)
-        return rules
+    rules, fault = access_rules.load_with_fault(archive)
+    if fault:
+        _log.warning("the reasons cannot be read: %s", fault)
+    return rules.rules
 
 
 def _name(rule: AccessRule) -> str:

@@ -31,7 +31,7 @@ from agent.commands.common import archive_option, console, opened, tell_renamed
 from agent.importing.planning import flattened_imports
 from agent.indexing import fulltext, recovery
 from agent.maintenance import backups, maintenance, verification
-from agent.maintenance.backups import is_backup
+from agent.maintenance.backup_mark import is_backup
 from webarcfs.access import access_rules
 from webarcfs.archive.additions.waiting_additions import count_waiting, say_waiting
 from webarcfs.archive.catalogue import people

@@ -17,6 +17,7 @@ import click
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
+from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
 from webarcfs.archive.system import json_log
 from webarcfs.archive.system.clocks import Progress
@@ -215,6 +216,11 @@ def of_former(former: str, former_value: _R | None, now: str, value: _R) -> _R:
         return value
     tell_renamed(former, now)
     return former_value
+
+
+def say_how_often(interval: Interval | str) -> str:
+    """Return an interval as people say it: every week, every 2 weeks."""
+    return f"every {str(interval).removeprefix('1 ')}"
 
 
 def values_of(sets: tuple[str, ...]) -> dict[str, Any]:

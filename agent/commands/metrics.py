@@ -11,9 +11,9 @@ from agent.commands.common import archive_option, opened
 from agent.service import agent_status
 from agent.service.metrics import ArchiveMetrics
 from agent.service.metrics_listener import IsWell, MetricsListener
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.system import processes
-from webarcfs.archive.system.files import replacing
 from webarcfs.archive.system.processes import Signals
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.web.exposition import MetricForm
@@ -62,11 +62,7 @@ def metrics(archive: str | None, form: str, to: Path | None, listen: str | None)
     if to is None:
         click.echo(content, nl=False)
         return
-    scratch = to.with_name(f".{to.name}.new")  # the collector reads what ends in .prom
-    scratch.unlink(missing_ok=True)
-    with replacing(to, scratch) as file:
-        scratch.chmod(0o644)
-        file.write(content)
+    settings_files.replace_file(to, content)
 
 
 def _answer(figures: ArchiveMetrics, where: Address, is_well: IsWell) -> None:

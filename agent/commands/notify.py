@@ -13,8 +13,9 @@ from typing import Any
 import click
 
 from agent.commands.common import archive_option, opened, settings_of
-from agent.notifying import channels, notifier
+from agent.notifying import notifier
 from agent.notifying.changes import Notification, NotificationGroup, event_id
+from agent.notifying.channels import channels_of
 from agent.notifying.messages import one_line
 from agent.notifying.notification_store import NotificationStore, WaitingDelivery
 from webarcfs.archive.config.settings import NotificationKind
@@ -80,8 +81,8 @@ def _named(context: click.Context, archive: str | None) -> str | None:
 def _test(archive: str | None) -> None:
     place = opened(archive)
     settings = settings_of(place)
-    ways = channels.channels_of(place, settings)
-    if not ways:
+    channels = channels_of(place, settings)
+    if not channels:
         raise UsageError(_NOBODY)
     stop, at = _stop(), now()
     text = "this is a test: notifications of this archive arrive here"
@@ -89,13 +90,13 @@ def _test(archive: str | None) -> None:
         id=event_id(NotificationGroup.TEST, str(uuid.uuid4())), kind=NotificationGroup.TEST, text=text, at=at, since=at
     )
     failed = 0
-    for way in ways:
-        reply = way.send(message, stop)
-        for fault in way.faults():
+    for channel in channels:
+        reply = channel.send(message, stop)
+        for fault in channel.faults():
             if fault != reply.text:
-                click.echo(f"{way.target}: {fault}")
+                click.echo(f"{channel.target}: {fault}")
         failed += not reply.is_taken
-        click.echo(f"{way.target}: {reply.text}")
+        click.echo(f"{channel.target}: {reply.text}")
     if failed:
         sys.exit(Exit.FAILED)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, settings_of, stop_on_signals, values_of
+from agent.commands.common import archive_option, opened, say_how_often, settings_of, stop_on_signals, values_of
 from agent.crawl import browser_check
 from agent.crawl.secrets import kept_back
 from agent.operations import first_crawls, trying
@@ -76,7 +76,7 @@ def list_(archive: str | None, form: Form) -> None:
 
 def _lines_of_list(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
-        coming = "retired" if row["retired"] else f"every {row['interval']}, next {row['next']}"
+        coming = "retired" if row["retired"] else f"{say_how_often(row['interval'])}, next {row['next']}"
         about = f": {row['description']}" if row["description"] else ""
         yield f"{row['name']} ({row['place']}), {coming}{about}"
     if not rows:
@@ -198,7 +198,7 @@ def add(
         raise UsageError("give start URLs, or --set list=FILE, or --set watch=FEED, whose new items are captured")
     if only_try:
         text = settings_files.new_text(place, name, values)
-        _tell_trial(place, *settings_files.with_text(place, name, text), form=form)
+        _tell_trial(place, *settings_files.with_text(place, name, text), form=form, is_in_force=False)
         return
     values.setdefault("start", first_crawls.first_start(place).replace(tzinfo=None))
     path = settings_files.write_publication(place, name, lambda: settings_files.new_text(place, name, values))
@@ -282,7 +282,7 @@ def edit(
     values = _every_of(interval) | values_of(sets)
     if only_try:
         text = settings_files.edited_text(place, name, values, unsets)
-        _tell_trial(place, *settings_files.with_text(place, name, text), form=form)
+        _tell_trial(place, *settings_files.with_text(place, name, text), form=form, is_in_force=False)
     elif values or unsets:
         path = settings_files.write_publication(
             place, name, lambda: settings_files.edited_text(place, name, values, unsets)
@@ -333,14 +333,15 @@ def try_(name: str, archive: str | None, form: Form) -> None:
     _tell_trial(place, settings, chosen_publication, form=form)
 
 
-def _lines_of_future(publication: Publication) -> Iterator[str]:
+def _lines_of_future(publication: Publication, *, is_in_force: bool = True) -> Iterator[str]:
     """Yield when a publication will be crawled, and that readers wait for a release, where they do."""
-    name = publication.name
     if not publication.retired:
         first = f" from {format_time(publication.start)} on" if publication.start is not None else ""
+        crawls = "crawls" if is_in_force else "would crawl"
+        ends = f"`webarc-agent publication retire {publication.name}` ends that"
         yield (
-            f"a running agent crawls it every {publication.crawl.interval}{first} (the setting interval); "
-            f"`webarc-agent publication retire {name}` ends that"
+            f"a running agent {crawls} it {say_how_often(publication.crawl.interval)}{first} (the setting interval); "
+            + (ends if is_in_force else "nothing is changed until the command is run without --try")
         )
     if publication.release == Release.BY_HAND:
         why = ", since it has a login, cookies or headers" if publication.has_secrets else ""
@@ -348,14 +349,16 @@ def _lines_of_future(publication: Publication) -> Iterator[str]:
     yield from kept_back(publication)
 
 
-def _tell_trial(archive: Archive, settings: Settings, publication: Publication, *, form: Form) -> None:
+def _tell_trial(
+    archive: Archive, settings: Settings, publication: Publication, *, form: Form, is_in_force: bool = True
+) -> None:
     """Try a publication and print what came of it; exit with 3 where that was not good."""
     profile = settings.profiles.get(publication.profile or "")
     trial = trying.attempt(archive, publication, profile, settings.crawl.max_instances, stop_on_signals())
     if form is Form.JSON:
         print_object({**dataclasses.asdict(trial), "good": trial.is_good})
     else:
-        for line in (*_lines(trial), *_lines_of_future(publication)):
+        for line in (*_lines(trial), *_lines_of_future(publication, is_in_force=is_in_force)):
             click.echo(line)
     if not trial.is_good:
         sys.exit(Exit.INCOMPLETE)

@@ -184,6 +184,10 @@ def report(  # each option is a branch
     if as_csv and form not in {Form.TABLE, Form.CSV}:
         raise UsageError("--json and --csv exclude each other")
     form = Form.CSV if as_csv else form
+    is_list = any(value is not None for value in counted.values())
+    if is_list and (url is not None or text or shown or shares or storage):
+        chosen = "--word, --status, --host, --type, --size, --state and --lack"
+        raise UsageError(f"{chosen} list URLs: leave out --url, --text, --shown, --shares and --storage")
     top = of_former("--top", former_limit, "--limit", limit)
     if storage:
         if job is not None or form not in OBJECT or text or shares:
@@ -200,9 +204,7 @@ def report(  # each option is a branch
         return
     folder, host = _find_named(place, job)
     live = folder.parent == place.jobs
-    if any(value is not None for value in counted.values()):
-        if text or shown or shares:
-            raise UsageError("--text, --shown and --shares are lists of their own")
+    if is_list:
         _list_urls(place, folder, _selection(counted, host), form, live=live)
         return
     summary = _summary_now(place, folder)

@@ -22,9 +22,16 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, log_as_asked, mood_of, opened, settings_of, warn_of_root
+from agent.commands.common import (
+    archive_option,
+    log_as_asked,
+    mood_of,
+    opened,
+    say_how_often,
+    settings_of,
+    warn_of_root,
+)
 from agent.crawl import browser_check
-from agent.crawl.browser_check import BrowserCheck
 from agent.notifying import channels, notifier
 from agent.reports.shown_pages import text_of_views
 from agent.service import agent_status, loop
@@ -186,12 +193,13 @@ def status(archive: str | None, check: bool, form: Form) -> None:
     if check:
         _check(place, form)
         return
-    browser = _browser(place)
+    settings = _settings(place)
+    browser = browser_check.needed_check(settings, place.root)
     summary = overview(place) | {
         "collection_faults": collection_files.faults_of(place),
         "kept_at_old_defaults": settings_files.kept_at_old_defaults(place),
         "browser": None if browser is None else dataclasses.asdict(browser),
-        "notifications": notifier.overview(place, _settings(place)),
+        "notifications": notifier.overview(place, settings),
     }
     if form is Form.JSON:
         print_object(summary)
@@ -201,24 +209,16 @@ def status(archive: str | None, check: bool, form: Form) -> None:
 
 
 def _check(archive: Archive, form: Form) -> None:
-    found = agent_status.problems(overview(archive), now())
+    faults = agent_status.problems(overview(archive), now())
     if form is Form.JSON:
-        print_object({"ok": not found, "problems": [dataclasses.asdict(problem) for problem in found]})
+        print_object({"ok": not faults, "problems": [dataclasses.asdict(fault) for fault in faults]})
     else:
-        for problem in found:
-            click.echo(f"{'FAULT  ' if problem.is_grave else 'warning'}  {problem.text}")
-        if not found:
+        for fault in faults:
+            click.echo(f"{'FAULT  ' if fault.is_grave else 'warning'}  {fault.text}")
+        if not faults:
             click.echo("ok")
-    if found:
-        sys.exit(Exit.FAILED if found[0].is_grave else Exit.INCOMPLETE)
-
-
-def _browser(archive: Archive) -> BrowserCheck | None:
-    """Return whether a browser can show pages here, if any publication needs one; None without settings, too."""
-    try:
-        return browser_check.needed_check(settings_files.load(archive.settings)[0], archive.root)
-    except SettingsError:
-        return None
+    if faults:
+        sys.exit(Exit.FAILED if faults[0].is_grave else Exit.INCOMPLETE)
 
 
 def _settings(archive: Archive) -> Settings:
@@ -281,7 +281,8 @@ def _progress(job: dict[str, Any]) -> str:
 
 
 def _publication(publication: dict[str, Any], undated: str) -> Iterator[str]:
-    coming = f"every {publication['interval']}, next {publication['next']}" if publication["next"] else undated
+    often, due = say_how_often(publication["interval"]), publication["next"]
+    coming = f"{often}, next {due}" if due else undated
     coming = "retired" if publication["retired"] else coming
     last = publication["last"]
     yield f"  {publication['name']}: {coming}" + (

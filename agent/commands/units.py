@@ -128,6 +128,7 @@ def _unit(
     return UnitOf(
         part=part, name=_name(archive, name), root=archive.root, programs=_programs(part), user=user, group=group,
         options=options, point=point, is_personal=is_personal, writes=_backup(archive) if part is Part.AGENT else (),
+        reads=_backup(archive) if part is Part.DESK else (),  # Today says how old it is
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.config.settings_files import OLD_DEFAULTS
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
-from webarcfs.archive.model.metadata import compact_time, format_time, from_epoch, now, parse_compact_time, parse_time
+from webarcfs.archive.model.metadata import compact_time, format_time, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files, locks
 from webarcfs.archive.system.clocks import Speed
 from webarcfs.archive.system.processes import Process
@@ -608,17 +608,22 @@ def alone(archive: Archive, publication: str) -> Iterator[None]:
         yield
 
 
-def new_folder(archive: Archive, kind: str) -> Path:
-    """Create the folder of a job that begins now (/Cr-4/, /Cr-7.1/); `kind` is the part of its name after the time."""
+def new_name(archive: Archive, kind: str) -> str:
+    """Return the name of a job that begins now (/Cr-4/, /Cr-7.1/); `kind` is the part of its name after the time.
+
+    Where another job has that name, its time is the next second that no job has.
+    """
     begun = now()
-    while True:
-        name = f"{compact_time(begun)}-{kind}"
-        folder = archive.jobs / name
-        taken = (archive.reports / name).exists() or folder.exists()
-        if not taken:
-            folder.mkdir()
-            return folder
-        begun = from_epoch(begun.timestamp() + 1)
+    while (archive.jobs / (name := f"{compact_time(begun)}-{kind}")).exists() or (archive.reports / name).exists():
+        begun += timedelta(seconds=1)
+    return name
+
+
+def new_folder(archive: Archive, kind: str) -> Path:
+    """Create the folder of a job that begins now."""
+    folder = archive.jobs / new_name(archive, kind)
+    folder.mkdir()
+    return folder
 
 
 def interrupted(archive: Archive, kind: str) -> Path | None:

@@ -129,7 +129,6 @@ class PublicProxy:
             self._room.release()
 
     def _pass_on(self, client: socket.socket) -> None:
-        client.settimeout(_HEAD_SECONDS)
         head, rest = _read_head(client)
         if not head:
             return
@@ -187,8 +186,10 @@ class PublicProxy:
 
 def _read_head(client: socket.socket) -> tuple[bytes, bytes]:
     """Return the head of a request, and what came after it; an empty head for none. Raises OSError for a late one."""
+    deadline = FetchDeadline(FetchBounds(_HEAD_SECONDS, _HEAD_SECONDS, 0, public=False))
     received = b""
     while _END_OF_HEAD not in received:
+        client.settimeout(deadline.patience())
         piece = client.recv(_PIECE)
         if not piece or len(received) > _LONGEST_HEAD:
             return b"", b""

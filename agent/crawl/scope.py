@@ -443,7 +443,7 @@ def judge(  # each bound is a line
     is_resource = (embedded > 0 or kind == LinkKind.REQUISITE) and scope.resources is not PageResources.NONE
     if (foreign := _foreign(scope, url, domain, kind, is_resource=is_resource)) is not None:
         return foreign
-    if _is_private(scope, domain, is_resource=is_resource):
+    if keeps_out(scope, domain, is_resource=is_resource):
         return PRIVATE_ADDRESS
     if depth > scope.depth and not is_resource and kind in _COUNTED:
         return TOO_DEEP
@@ -481,7 +481,7 @@ def _foreign(scope: CrawlScope, url: str, domain: str, kind: str, *, is_resource
     return None if accepts_host(scope, domain) else FOREIGN_HOST
 
 
-def _is_private(scope: CrawlScope, domain: str, *, is_resource: bool) -> bool:
+def keeps_out(scope: CrawlScope, domain: str, *, is_resource: bool = False) -> bool:
     """Return whether a host may not be asked since it is at a private address.
 
     A start URL at such an address opens the hosts of the job, not those that any page may name as its resources'.

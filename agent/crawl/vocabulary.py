@@ -342,6 +342,8 @@ REMARKS_ON_SHOWN = (
 UNWANTED = (DECISIONS | {Reason.FOREIGN_HOST}) - {Reason.TOO_BIG}
 #: The reasons for which a server's certificate is rejected, and that `certificates = "any"` takes all the same.
 CERTIFICATE_FAULTS = (Reason.TLS, Reason.TLS_EXPIRED, Reason.TLS_HOST, Reason.TLS_ISSUER)
+#: How the reason of a host in summary.json begins where a crawl found too little of it to be believed.
+TOO_FEW = "found"
 
 
 def cause_among(words: Sequence[str]) -> str:

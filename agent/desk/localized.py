@@ -16,6 +16,16 @@ from datetime import date, datetime
 from typing import Any
 
 from webarcfs.archive.config import settings_files, validators
+from webarcfs.archive.config.settings import (
+    BrowserRule,
+    Click,
+    ErrorPageMark,
+    Exclusion,
+    HostSecret,
+    LeavingRule,
+    ReferencePage,
+    ServerSettings,
+)
 from webarcfs.archive.config.validators import UNLIMITED_WORD, Check, Interval
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import CET
@@ -263,7 +273,7 @@ def _tables_of(check: Check, typed: str, language: str) -> list[dict[str, Any]]:
     wrong = []
     for line in filter(None, map(str.strip, typed.splitlines())):
         try:
-            values.append(_table_of(line, check.table.__name__ == "Exclusion"))  # type: ignore[attr-defined]
+            values.append(_table_of(line, check.table is Exclusion))  # type: ignore[attr-defined]
             check([values[-1]])
         except ValueError:
             wrong.append(line)
@@ -322,15 +332,15 @@ _WHAT: dict[Check, str] = {
     validators.web_address: msgid("Type a web address without a password, such as https://www.example.org/hook."),
     validators.time_of_day: msgid("Type a time of the day, such as 08:00, or never."),
 }
-#: Kind of a table → how a line of it is written, or an example of one.
-_LINES_OF: dict[str, str] = {
-    "ReferencePage": 'url = "https://www.example.org/", name = "Start", expects = "page", by = "person"',
-    "LeavingRule": 'match = "/search", on = "form", does = "search", term = "q"',
-    "ErrorPageMark": 'contains = "<h1>Error</h1>"',
-    "ServerSettings": 'host = "www.example.org", wait = 2',
-    "BrowserRule": 'match = "/map/*"',
-    "Click": 'text = "Accept"',
-    "HostSecret": 'hosts = ["www.example.org"], file = "/etc/webarc/login"',
+#: Kind of a table → an example of a line.
+_LINES_OF: dict[type, str] = {
+    ReferencePage: 'url = "https://www.example.org/", name = "Start", expects = "page", by = "person"',
+    LeavingRule: 'match = "/search", on = "form", does = "search", term = "q"',
+    ErrorPageMark: 'contains = "<h1>Error</h1>"',
+    ServerSettings: 'host = "www.example.org", wait = 2',
+    BrowserRule: 'match = "/map/*"',
+    Click: 'text = "Accept"',
+    HostSecret: 'hosts = ["www.example.org"], file = "/etc/webarc/login"',
 }
 
 
@@ -338,9 +348,9 @@ def what_to_type(check: Check, language: str) -> str:
     """Return the sentence that says what a person types for a setting."""
     text = languages.translate
     if hasattr(check, "table"):
-        example = _LINES_OF.get(check.table.__name__)
-        if example is None:
+        if check.table is Exclusion:
             return text(msgid("Type a host, or host and path with *, then # and the reason, one a line."), language)
+        example = _LINES_OF[check.table]
         return text(msgid("Write each line as in this example: %(example)s"), language) % {"example": example}
     if hasattr(check, "words"):
         return text(_WHAT[validators.boolean], language)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from http import HTTPStatus
 from typing import TypeVar
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -245,6 +246,11 @@ class DeskVisit(Visit):
         if message:
             self.desk.sessions.say(self.session, kind, message)
         return RedirectResponse(place, 303, dict(NO_STORE))
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether a form is shown again since somebody else was faster."""
+        return self.problem is not None and self.problem.status == HTTPStatus.CONFLICT
 
     def typed(self, name: str, otherwise: str) -> str:
         """Return what was typed into a field, where a form is shown again; else what the archive has."""

@@ -31,19 +31,19 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from agent.catalogue.recording import catch_up_records
 from agent.indexing.recovery import Recovered, recover
+from agent.maintenance.backup_mark import MARK
 from agent.maintenance.verification import Domain, catalogue_findings, documents, fsck, history, journal, read_refs
 from webarcfs.archive.additions.waiting_additions import settle_first
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import LAYOUT, MISSING, RESTORING, Archive, layout_of
 from webarcfs.archive.git.repository import Repository, connected, differing, fetch, rotten, tidy
 from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
-from webarcfs.archive.model.metadata import compact_time, format_time, now, parse_time
+from webarcfs.archive.model.metadata import compact_time, format_time, now
 from webarcfs.archive.repair import mending
 from webarcfs.archive.repair.mending import mend_plain
 from webarcfs.archive.system import files, locks
@@ -51,25 +51,6 @@ from webarcfs.archive.system.clocks import Progress, unseen
 from webarcfs.archive.system.files import mirror, remove_others, sync_folder
 
 # == mark =============================================================================================================
-
-
-#: The file that makes a folder a backup: the archive's id, and when the backup was finished last.
-MARK = directory.BACKUP
-
-
-def is_backup(folder: Path) -> bool:
-    """Return whether a folder is a backup and not an archive."""
-    return (folder / MARK).is_file() and not (folder / "format").exists()
-
-
-def finished_at(folder: Path) -> datetime | None:
-    """Return when the last whole backup to a folder was finished; None for none. One may be running."""
-    try:
-        mark = files.read_json(folder / MARK) or {}
-        finished = mark["finished"] or mark.get("last")
-        return parse_time(str(finished)) if finished else None
-    except (OSError, Damaged, KeyError, TypeError):
-        return None
 
 
 def id_of(archive: Archive) -> str:

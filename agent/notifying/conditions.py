@@ -13,10 +13,11 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from agent.crawl.vocabulary import TOO_FEW
+from agent.maintenance import backup_mark
+from webarcfs.archive.catalogue.record import OCCASION, PAGE, PATCH
 from webarcfs.archive.config.settings import NotificationKind, Publication
 from webarcfs.archive.config.validators import Interval
-from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import parse_time
 
 #: A condition is known by its kind and by what it is about: a publication, a kind of job, a record, or the archive.
 Key = tuple[NotificationKind, str]
@@ -31,9 +32,9 @@ ENDED_BY_PEOPLE = frozenset({NotificationKind.CHECK_FAILED, NotificationKind.WAI
 _LITTLE, _SHARE = 2 << 30, 0.05
 #: Intervals after which a publication that captured nothing is reported.
 _INTERVALS = 2
-#: How the reason of a host begins of which a crawl found too little to be believed (`agent/pipeline/publish.py`).
-_TOO_FEW = "found "
 _MOST_NAMED = 5
+#: What jobs beside the schedule are called; all others are imports.
+_BESIDE = {OCCASION: "the crawl on an occasion of", PATCH: "the patch of a crawl of", PAGE: "the saved page of"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,10 @@ class BackupState(Enum):
 
 
 def backup_state(mark: Mapping[str, Any] | None, at: datetime, age: Interval) -> BackupState:
-    """Return how a backup with this mark is at a time; None: there is no mark."""
+    """Return how a backup with this mark is at a time, by the last whole one; None: there is no mark."""
     if mark is None:
         return BackupState.MISSING
-    try:
-        finished = parse_time(str(mark["finished"])) if mark["finished"] else None
-    except (Damaged, KeyError, TypeError):
-        finished = None
+    finished = backup_mark.last_finished(mark)
     return BackupState.GOOD if finished is not None and age.after(finished) > at else BackupState.OLD
 
 
@@ -130,8 +128,7 @@ def called(subject: str) -> str:
     publication, sign, rest = subject.partition("+")
     if not sign:
         return f"the crawl of {publication}"
-    beside = {"occasion": "the crawl on an occasion of", "patch": "the patch of a crawl of"}
-    return f"{beside.get(rest, 'the import into')} {publication}"
+    return f"{_BESIDE.get(sign + rest, 'the import into')} {publication}"
 
 
 def of_report(
@@ -147,7 +144,7 @@ def of_report(
         return
     job = str(summary.get("job", ""))
     reasons = {} if is_complete else {str(host): str(reason) for host, reason in _reasons(summary)}
-    shrunk = [host for host, reason in reasons.items() if reason.startswith(_TOO_FEW)]
+    shrunk = [host for host, reason in reasons.items() if reason.startswith(TOO_FEW)]
     if shrunk:
         text = f"{called(subject)} found much less than before, and removed nothing: {_named(shrunk, reasons)}"
         yield AmissCondition(NotificationKind.CRAWL_SHRANK, subject, text, job, lasts=lasts)

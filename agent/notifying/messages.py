@@ -92,12 +92,12 @@ def subject_of(notification: Notification, archive: str) -> str:
 
 
 def _lines(notification: Notification, archive: str, host: str) -> Iterator[str]:
-    yield f"{_sentence(notification.text)}"
+    yield _sentence(notification.text)
     yield ""
     for part in notification.parts[:_MOST_PARTS]:
         yield f"- {_sentence(part.text)} Since {format_time(part.since)}."
-    if more := len(notification.parts) - _MOST_PARTS:
-        yield from [f"- and {more} more, which `webarc-agent watch` lists"] if more > 0 else []
+    if (more := len(notification.parts) - _MOST_PARTS) > 0:
+        yield f"- and {more} more, which `webarc-agent watch` lists"
     if notification.parts:
         yield ""
     yield f"Archive: {one_line(archive)} on {one_line(host)}"

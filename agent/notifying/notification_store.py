@@ -17,7 +17,7 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -78,28 +78,33 @@ class WaitingDelivery:
 class NotificationStore(SqliteFile):
     """The file of an archive. A context manager, for one thread; several processes may use it at once."""
 
-    def __init__(self, archive: Archive) -> None:
-        """Open or make it; a damaged one is put aside, and that is logged. Raises OSError, Busy."""
+    def __init__(self, archive: Archive, *, checked: bool = False) -> None:
+        """Open or make it; a damaged one is put aside, and that is logged. Raises OSError, Busy.
+
+        `checked` reads all of it for damage first.
+        """
         path = archive.notifications
         with contextlib.ExitStack() as opening:
             # One at a time: who opens it while another one makes it would take it for damaged.
             with contextlib.suppress(OSError):  # of a user, or on a disk, that may only be read
                 opening.enter_context(locks.exclusive(archive.root / "lock" / _OPENING))
             try:
-                self._open(path)
+                self._open(path, checked=checked)
             except DatabaseDamaged:
                 aside = path.with_name(f"{path.name}.damaged")
                 _log.warning("%s is damaged, and is %s now; what is amiss is told once more", path, aside.name)
                 path.replace(aside)
                 journal(path).unlink(missing_ok=True)
-                self._open(path)
+                self._open(path, checked=False)
         self._reserve = archive.root / _RESERVE
 
-    def _open(self, path: Path) -> None:
+    def _open(self, path: Path, *, checked: bool) -> None:
         super().__init__(path, None)
         try:
             with self._translated():
                 self._ready("notify/schema")
+            if checked and (findings := self.check()):
+                raise DatabaseDamaged(f"{path}: {findings[0]}")
         except BaseException:
             self._connection.close()
             raise
@@ -108,26 +113,27 @@ class NotificationStore(SqliteFile):
 
     def take(
         self,
-        observe: Callable[[Known, Mapping[str, SeenCrawl]], tuple[Known, Mapping[str, SeenCrawl], _T]],
+        observe: Callable[
+            [Known, Mapping[str, SeenCrawl]], tuple[Known, Mapping[str, SeenCrawl], tuple[Notification, ...]]
+        ],
         targets: Iterable[str],
-        notifications_of: Callable[[_T], Iterable[Notification]],
         at: datetime,
-    ) -> _T:
+    ) -> tuple[Known, tuple[Notification, ...]]:
         """Observe, and keep what follows: what people know then, the crawls that were seen, the notifications to send.
 
         It is one transaction, and nobody else observes meanwhile. Raises OSError, Busy, and what `observe` raises.
         """
 
-        def work() -> _T:
+        def work() -> tuple[Known, tuple[Notification, ...]]:
             before, crawls = self.known(), self.crawls()
-            after, seen, result = observe(before, crawls)
+            after, seen, notifications = observe(before, crawls)
             self._keep(before, after)
             for subject, crawl in seen.items():
                 if crawls.get(subject) != crawl:
                     captured = format_time(crawl.captured)
                     self._run("notify/put_crawl", subject=subject, report=crawl.report, captured=captured)
-            self._queue(notifications_of(result), tuple(targets), at)
-            return result
+            self._queue(notifications, tuple(targets), at)
+            return after, notifications
 
         return self._change(work)
 
@@ -156,11 +162,6 @@ class NotificationStore(SqliteFile):
             self._run("notify/put_fact", name=_DIGEST, value=format_time(after.digest))
 
     # -- deliveries ------------------------------------------------------------------------------------------------
-
-    def queue(self, notifications: Iterable[Notification], targets: tuple[str, ...], at: datetime) -> None:
-        """Add notifications for all targets."""
-        kept = tuple(notifications)
-        self._change(lambda: self._queue(kept, targets, at))
 
     def _queue(self, notifications: Iterable[Notification], targets: tuple[str, ...], at: datetime) -> None:
         seconds = int(at.timestamp())
@@ -262,8 +263,14 @@ class NotificationStore(SqliteFile):
                 with replacing(self._reserve, folder / f"{_RESERVE}.{os.getpid()}-{threading.get_native_id()}") as file:
                     file.write(bytes(_RESERVED))
 
-    def _translated(self) -> contextlib.AbstractContextManager[None]:
-        return translated(self._path)
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            with translated(self._path):
+                yield
+        except DatabaseDamaged:  # git has nothing of it
+            remedy = "the next `webarc-agent watch`, of a timer or of the agent, puts it aside and makes a new one"
+            raise DatabaseDamaged(f"{self._path} is damaged; {remedy}") from None
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

@@ -17,13 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent.notifying import channels
 from agent.notifying.changes import Known, Notification, advance, lasting
-from agent.notifying.channels import Channel, Reply
+from agent.notifying.channels import Channel, Reply, channels_of, faults_of
 from agent.notifying.conditions import AmissCondition
 from agent.notifying.messages import one_line
 from agent.notifying.notification_store import DeliveryState, NotificationStore, SeenCrawl
-from agent.notifying.observing import ArchiveLook, observe
+from agent.notifying.observing import WatchedArchive, observe
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
@@ -53,36 +52,35 @@ def watch(archive: Archive, stop: threading.Event) -> WatchOutcome:
     """Look once, and deliver. Raises SettingsError if webarc.toml is invalid, OSError, Busy."""
     apart: dict[str, list[str]] = {}
     settings, _ = settings_files.load(archive.settings, apart=apart)
-    ways = channels.channels_of(archive, settings)
-    with NotificationStore(archive) as store:
-        amiss, queued = look_once(archive, settings, store, frozenset(apart))
+    channels = channels_of(archive, settings)
+    watched = WatchedArchive(archive, settings, now(), frozenset(apart))
+    with NotificationStore(archive, checked=True) as store:
+        amiss, queued = _observe(watched, store, [channel.target for channel in channels])
     for notification in queued:
         _log.info("notification %s: %s", notification.kind, one_line(notification.text))
-    failed = deliver(archive, ways, stop)
-    faults = (*(fault for faults in apart.values() for fault in faults), *channels.faults_of(archive, settings))
-    return WatchOutcome(amiss, queued, failed, faults)
+    failed = deliver(archive, channels, stop)
+    faults = [fault for own_faults in apart.values() for fault in own_faults]
+    faults += [fault for channel in channels for fault in channel.faults()]
+    return WatchOutcome(amiss, queued, failed, tuple(faults))
 
 
-def look_once(
-    archive: Archive, settings: Settings, store: NotificationStore, faulty: frozenset[str] = frozenset()
+def _observe(
+    watched: WatchedArchive, store: NotificationStore, targets: list[str]
 ) -> tuple[tuple[AmissCondition, ...], tuple[Notification, ...]]:
     """Return what is amiss, and the notifications that follow, which are queued."""
-    at = now()
-    origin = f"{socket.gethostname()}:{archive.root}"
-    targets = [way.target for way in channels.channels_of(archive, settings)]
-    look = ArchiveLook(archive, settings, at, faulty)
-
+    origin = f"{socket.gethostname()}:{watched.archive.root}"
     # Where nobody is told, all is kept: whoever is told later hears of all that is amiss then.
-    wanted = settings.notify if targets else replace(settings.notify, events=())
+    wanted = watched.settings.notify if targets else replace(watched.settings.notify, events=())
 
     def take(
         known: Known, seen: Mapping[str, SeenCrawl]
-    ) -> tuple[Known, Mapping[str, SeenCrawl], tuple[tuple[AmissCondition, ...], tuple[Notification, ...]]]:
-        observation, crawls = observe(look, seen)
+    ) -> tuple[Known, Mapping[str, SeenCrawl], tuple[Notification, ...]]:
+        observation, crawls = observe(watched, seen)
         after, messages = advance(known, observation, wanted, origin)
-        return after, crawls, (lasting(after, at, settings.notify), messages)
+        return after, crawls, messages
 
-    return store.take(take, targets, lambda result: result[1], at)
+    known, messages = store.take(take, targets, watched.at)
+    return lasting(known, watched.at, watched.settings.notify), messages
 
 
 def overview(archive: Archive, settings: Settings) -> dict[str, Any]:
@@ -94,14 +92,14 @@ def overview(archive: Archive, settings: Settings) -> dict[str, Any]:
     return {
         "waiting": counts[DeliveryState.WAITING],
         "given_up": counts[DeliveryState.GIVEN_UP],
-        "faults": channels.faults_of(archive, settings),
+        "faults": faults_of(archive, settings),
     }
 
 
 # -- deliveries --------------------------------------------------------------------------------------------------------
 
 
-def deliver(archive: Archive, ways: list[Channel], stop: threading.Event) -> int:
+def deliver(archive: Archive, channels: list[Channel], stop: threading.Event) -> int:
     """Deliver what is due; return how many tries failed. While another process delivers, nothing is done.
 
     Where `stop` is set, a program that is being told is killed; it is told again.
@@ -110,8 +108,8 @@ def deliver(archive: Archive, ways: list[Channel], stop: threading.Event) -> int
         if not is_free:
             return 0
         with NotificationStore(archive) as store:
-            store.sweep([way.target for way in ways], int(time.time()))
-        deliveries = [_ChannelDelivery(archive, way, stop) for way in ways]
+            store.sweep([channel.target for channel in channels], int(time.time()))
+        deliveries = [_ChannelDelivery(archive, channel, stop) for channel in channels]
         for delivery in deliveries:
             delivery.start()
         for delivery in deliveries:
@@ -123,12 +121,12 @@ def deliver(archive: Archive, ways: list[Channel], stop: threading.Event) -> int
 
 
 class _ChannelDelivery(threading.Thread):
-    """Delivers what is due for one way, in order, until a try fails."""
+    """Delivers what is due for one channel, in order, until a try fails."""
 
-    def __init__(self, archive: Archive, way: Channel, stop: threading.Event) -> None:
-        super().__init__(name=way.target, daemon=True)
+    def __init__(self, archive: Archive, channel: Channel, stop: threading.Event) -> None:
+        super().__init__(name=channel.target, daemon=True)
         self._archive = archive
-        self._way = way
+        self._channel = channel
         self._stop_event = stop
         self.failed = 0
 
@@ -141,20 +139,20 @@ class _ChannelDelivery(threading.Thread):
             return
         except (WebarcError, OSError) as error:
             self.failed += 1
-            _log.error("notifications by %s: %s", self._way.target, error)
+            _log.error("notifications by %s: %s", self._channel.target, error)
 
     def _deliver(self, store: NotificationStore) -> None:
         end = time.monotonic() + _RUN_SECONDS
         while time.monotonic() < end and not self._stop_event.is_set():
-            due = store.next(self._way.target, int(time.time()), max(PAUSES))
+            due = store.next(self._channel.target, int(time.time()), max(PAUSES))
             if due is None:
                 return
             number, notification, tries = due
-            store.begin(number, self._way.target)
-            reply = self._way.send(notification, self._stop_event)
+            store.begin(number, self._channel.target)
+            reply = self._channel.send(notification, self._stop_event)
             if reply.is_taken:
-                store.delivered(number, self._way.target)
-                _log.info("notification %s: %s by %s", notification.id, reply.text, self._way.target)
+                store.delivered(number, self._channel.target)
+                _log.info("notification %s: %s by %s", notification.id, reply.text, self._channel.target)
             else:
                 self.failed += 1
                 self._fail(store, number, notification, tries + 1, reply)
@@ -163,7 +161,7 @@ class _ChannelDelivery(threading.Thread):
     def _fail(
         self, store: NotificationStore, number: int, notification: Notification, tries: int, reply: Reply
     ) -> None:
-        target, at = self._way.target, int(time.time())
+        target, at = self._channel.target, int(time.time())
         if tries > len(PAUSES) or reply.is_final:
             store.failed(number, target, DeliveryState.GIVEN_UP, tries=tries, due=at, answer=reply.text)
             _log.error("notification %s by %s is given up: %s", notification.id, target, reply.text)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -21,21 +20,21 @@ from typing import Any
 
 from agent.crawl.job_folder import JobState, Phase, is_patch, kind_of, load_item, publication_of
 from agent.indexing import fulltext
+from agent.maintenance.backup_mark import MARK
 from agent.notifying import conditions
 from agent.notifying.conditions import AmissCondition, BackupState, Key, Observation
 from agent.notifying.notification_store import SeenCrawl
 from agent.service import agent_status, scheduler
 from webarcfs.archive.catalogue import catalogue
 from webarcfs.archive.catalogue.catalogue import RecordRow, RecordSelection
-from webarcfs.archive.config.directory import BACKUP, Archive
+from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import NotificationKind, Publication, Settings
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, WebarcError
-from webarcfs.archive.model.metadata import compact_time, from_epoch, parse_time
+from webarcfs.archive.model.metadata import from_epoch, parse_time
 from webarcfs.archive.system import files
 
 _log = logging.getLogger(__name__)
-_NAME = re.compile(r"\d{8}T\d{6}-.+", re.ASCII)
 #: New reports of one publication that are looked at, the newest ones; records that wait.
 _MOST_REPORTS, _MOST_RECORDS = 50, 1000
 #: Days for which the check of a released crawl is reported, if it is the newest of its publication.
@@ -43,7 +42,7 @@ _CHECK_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveLook:
+class WatchedArchive:
     """An archive at a time, with its settings. `faulty` are publications whose own files have faults."""
 
     archive: Archive
@@ -65,21 +64,21 @@ class _Findings:
     unsure_kinds: set[NotificationKind] = field(default_factory=set)
 
 
-def observe(look: ArchiveLook, seen: Mapping[str, SeenCrawl]) -> tuple[Observation, dict[str, SeenCrawl]]:
+def observe(watched: WatchedArchive, seen: Mapping[str, SeenCrawl]) -> tuple[Observation, dict[str, SeenCrawl]]:
     """Return what is amiss, and the crawls that were looked at by now; `seen` are those of the last time."""
     findings = _Findings()
-    crawls = _crawls(look, seen, findings)
-    _records(look, findings)
-    findings.amiss += _archive(look)
-    for name in look.faulty:
+    crawls = _crawls(watched, seen, findings)
+    _records(watched, findings)
+    findings.amiss += _archive(watched)
+    for name in watched.faulty:
         findings.unsure |= {(kind, name) for kind in conditions.OF_PUBLICATION}
     observation = Observation(
-        at=look.at,
+        at=watched.at,
         amiss=tuple(findings.amiss),
         passing=tuple(findings.passing),
         unsure=frozenset(findings.unsure),
         unsure_kinds=frozenset(findings.unsure_kinds),
-        publications=frozenset(look.publications) | look.faulty,
+        publications=frozenset(watched.publications) | watched.faulty,
     )
     return observation, crawls
 
@@ -87,23 +86,25 @@ def observe(look: ArchiveLook, seen: Mapping[str, SeenCrawl]) -> tuple[Observati
 # -- the archive -------------------------------------------------------------------------------------------------------
 
 
-def _archive(look: ArchiveLook) -> Iterator[AmissCondition]:
-    space = shutil.disk_usage(look.archive.root)
-    agent_runs = agent_status.running(look.archive) is not None
-    notify = look.settings.notify
+def _archive(watched: WatchedArchive) -> Iterator[AmissCondition]:
+    space = shutil.disk_usage(watched.archive.root)
+    agent_runs = agent_status.running(watched.archive) is not None
+    notify = watched.settings.notify
     yield from conditions.of_archive(
         free=space.free,
         total=space.total,
         disk_bound=notify.disk_free,
-        is_agent_missing=conditions.lacks_agent(look.settings.publications, agent_runs=agent_runs),
-        is_index_behind=_is_index_behind(look.archive),
-        backup=state_of_backup(look.settings.backup.to, look.at, notify.backup_age),
+        is_agent_missing=conditions.lacks_agent(watched.settings.publications, agent_runs=agent_runs),
+        is_index_behind=_is_index_behind(watched),
+        backup=state_of_backup(watched.settings.backup.to, watched.at, notify.backup_age),
     )
 
 
-def _is_index_behind(archive: Archive) -> bool:
-    has_snapshots = archive.changes.exists() and archive.changes.stat().st_size > 0
-    return has_snapshots and fulltext.wanted(archive) and fulltext.is_behind(archive)
+def _is_index_behind(watched: WatchedArchive) -> bool:
+    if not (watched.settings.index.search and fulltext.installed()):
+        return False
+    has_snapshots = watched.archive.changes.exists() and watched.archive.changes.stat().st_size > 0
+    return has_snapshots and fulltext.is_behind(watched.archive)
 
 
 def state_of_backup(folder: str, at: datetime, age: Interval) -> BackupState:
@@ -111,7 +112,7 @@ def state_of_backup(folder: str, at: datetime, age: Interval) -> BackupState:
     if not folder:
         return BackupState.GOOD
     try:
-        mark = files.read_json(Path(folder) / BACKUP)
+        mark = files.read_json(Path(folder) / MARK)
     except (Damaged, OSError):
         return BackupState.OLD
     return conditions.backup_state(mark, at, age)
@@ -120,48 +121,52 @@ def state_of_backup(folder: str, at: datetime, age: Interval) -> BackupState:
 # -- crawls ------------------------------------------------------------------------------------------------------------
 
 
-def _crawls(look: ArchiveLook, seen: Mapping[str, SeenCrawl], findings: _Findings) -> dict[str, SeenCrawl]:
+def _crawls(watched: WatchedArchive, seen: Mapping[str, SeenCrawl], findings: _Findings) -> dict[str, SeenCrawl]:
     """Add what is amiss with crawls; return those that were looked at.
 
     What is amiss with a publication lasts until its next crawl. All other jobs are told of once.
     """
     known = dict(seen)
-    newest, fresh = _reports(look, seen)
-    for name in look.publications:
-        known.setdefault(name, SeenCrawl("", look.at))
+    newest, fresh = _reports(watched, seen)
+    publications = watched.publications
+    for name in publications:
+        known.setdefault(name, SeenCrawl("", watched.at))
+    # One with faults in its own file is crawled as before. It may be retired: then it has no new reports.
+    crawled_as_before = sorted(watched.faulty & seen.keys() & fresh.keys())
     for subject, names in fresh.items():
-        lasts = subject in look.publications
-        before = known.get(subject, SeenCrawl("", look.at))
+        lasts = subject in publications or subject in crawled_as_before
+        before = known.get(subject, SeenCrawl("", watched.at))
         known[subject] = SeenCrawl(names[-1], before.captured)
         if not seen and not lasts:
             continue  # it ended before anybody was told
         if not before.report and lasts:
             names = names[-1:]  # noqa: PLW2901 # of the past only the last one counts
         for name in names[-_MOST_REPORTS:]:
-            _take_report(look, name, known, findings, lasts=lasts)
+            _take_report(watched, name, known, findings, lasts=lasts)
         if (skipped := len(names) - _MOST_REPORTS) > 0:
             _log.warning("%s has %d new reports; the %d oldest are not told of", subject, len(names), skipped)
-    for name in look.publications:
+    for name in (*publications, *crawled_as_before):
         if name in newest:
-            findings.amiss += _of_newest(look, name, newest[name], findings)
-    jobs = scheduler.read(look.archive).open
+            findings.amiss += _of_newest(watched, name, newest[name], findings)
+    jobs = scheduler.open_jobs(watched.archive)
     _jobs(jobs, findings)
-    _nothing_captured(look, known, jobs, findings)
+    _nothing_captured(watched, known, jobs, findings)
     return known
 
 
-def _reports(look: ArchiveLook, seen: Mapping[str, SeenCrawl]) -> tuple[dict[str, str], dict[str, list[str]]]:
+def _reports(watched: WatchedArchive, seen: Mapping[str, SeenCrawl]) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Return the newest report by publication or kind of job, and all that are newer than those seen, oldest first.
 
     One that is named with a time to come, by a wrong clock, is left out: it would hide all later ones.
     """
     newest: dict[str, str] = {}
     fresh: dict[str, list[str]] = defaultdict(list)
-    latest = compact_time(look.at + scheduler.AHEAD)
-    for entry in os.scandir(look.archive.reports):
-        if _NAME.fullmatch(entry.name) is None or entry.name[: len(latest)] > latest:
+    latest = scheduler.latest_name(watched.at)
+    for entry in os.scandir(watched.archive.reports):
+        parts = scheduler.split_name(entry.name)
+        if parts is None or entry.name > latest:
             continue
-        subject = kind_of(entry.name)
+        subject = parts[1]
         newest[subject] = max(newest.get(subject, ""), entry.name)
         if subject not in seen or entry.name > seen[subject].report:
             fresh[subject].append(entry.name)
@@ -169,32 +174,32 @@ def _reports(look: ArchiveLook, seen: Mapping[str, SeenCrawl]) -> tuple[dict[str
 
 
 def _take_report(
-    look: ArchiveLook, name: str, known: dict[str, SeenCrawl], findings: _Findings, *, lasts: bool
+    watched: WatchedArchive, name: str, known: dict[str, SeenCrawl], findings: _Findings, *, lasts: bool
 ) -> None:
     """Add what is amiss with a job that has ended, and note when its publication captured something."""
-    summary, warnings = _ended(look, name)
+    summary, warnings = _ended(watched, name)
     if summary is None:
         return
     publication = publication_of(name)
     if publication in known and conditions.captured_something(summary):
         with suppress(Damaged):
-            finished = min(parse_time(str(summary.get("finished"))), look.at)
+            finished = min(parse_time(str(summary.get("finished"))), watched.at)
             known[publication] = SeenCrawl(known[publication].report, finished)
     if not is_patch(name):  # that a patch got less than it was asked for leaves the crawl as it was
         findings.passing += conditions.of_report(kind_of(name), summary, warnings, lasts=lasts)
 
 
-def _of_newest(look: ArchiveLook, publication: str, name: str, findings: _Findings) -> Iterator[AmissCondition]:
-    summary, warnings = _ended(look, name)
+def _of_newest(watched: WatchedArchive, publication: str, name: str, findings: _Findings) -> Iterator[AmissCondition]:
+    summary, warnings = _ended(watched, name)
     if summary is None:
         findings.unsure |= {(kind, publication) for kind in conditions.OF_PUBLICATION}
     else:
         yield from conditions.of_report(publication, summary, warnings)
 
 
-def _ended(look: ArchiveLook, name: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+def _ended(watched: WatchedArchive, name: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
     """Return the summary of a job that has ended, and its warnings; None for one that cannot be read."""
-    folder = look.archive.reports / name
+    folder = watched.archive.reports / name
     try:
         item = load_item(folder)
         return files.read_json(folder / "summary.json"), item.warnings if item is not None else ()
@@ -214,11 +219,11 @@ def _jobs(jobs: tuple[JobState, ...], findings: _Findings) -> None:
 
 
 def _nothing_captured(
-    look: ArchiveLook, known: Mapping[str, SeenCrawl], jobs: tuple[JobState, ...], findings: _Findings
+    watched: WatchedArchive, known: Mapping[str, SeenCrawl], jobs: tuple[JobState, ...], findings: _Findings
 ) -> None:
     running = {job.publication for job in jobs if job.runs and job.documents}
-    for name, publication in look.publications.items():
-        condition = conditions.has_captured_nothing(publication, known[name].captured, look.at)
+    for name, publication in watched.publications.items():
+        condition = conditions.has_captured_nothing(publication, known[name].captured, watched.at)
         if condition is None:
             continue
         if name in running:  # it captures now: what it has is not archived yet
@@ -230,13 +235,13 @@ def _nothing_captured(
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-def _records(look: ArchiveLook, findings: _Findings) -> None:
+def _records(watched: WatchedArchive, findings: _Findings) -> None:
     """Add the crawls that wait for a release, and checks that found something."""
-    if not look.archive.catalogue.is_dir():
+    if not watched.archive.catalogue.is_dir():
         return
-    since = int((look.at - timedelta(days=_CHECK_DAYS)).timestamp())
+    since = int((watched.at - timedelta(days=_CHECK_DAYS)).timestamp())
     try:
-        with catalogue.opened(look.archive) as tables:
+        with catalogue.opened(watched.archive) as tables:
             waiting = tables.listed(RecordSelection(waits=True), limit=_MOST_RECORDS)
             total = tables.count_of(RecordSelection(waits=True)) if len(waiting) == _MOST_RECORDS else len(waiting)
             unlike = tables.listed(RecordSelection(passed=False, since=since), limit=_MOST_RECORDS)

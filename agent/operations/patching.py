@@ -95,14 +95,12 @@ def plan(
 
 def _of_urls(archive: Archive, asked: Definition, patch: Patch) -> PlannedPatch:
     """Return the patch of named URLs, without those that the settings of the crawl leave out."""
-    assert asked.patch is not None
     hosts = frozenset(missing_urls.start_hosts(missing_urls.lines(archive, patch.job)))
     scope = scope_of(asked.publication, asked.profile, hosts)
     left_out = Counter[str]()
     wanted = []
     for line in crawljob.to_ask_again(archive, patch, asked.publication.watch):
-        hops = line.path.strip("-")
-        verdict = judge_once_more(scope, line.url, hops)
+        verdict = judge_once_more(scope, line.url, line.path.strip("-"))
         if verdict is None:
             wanted.append(line.url)
         else:

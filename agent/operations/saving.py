@@ -33,10 +33,10 @@ from agent.reports.tables import LogLine
 from webarcfs.archive.catalogue.record import PAGE
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import SAVED, AtDeadline, Fetcher, Publication, Settings
+from webarcfs.archive.config.settings import SAVED, AtDeadline, Fetcher, Settings
 from webarcfs.archive.config.validators import Interval, start_url
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError, WebarcError
-from webarcfs.archive.model.metadata import compact_time, from_epoch
+from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.sites import split_port
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.archive.system import files, locks
@@ -116,32 +116,27 @@ def define(
     name = publication_name(page.url)
     own = next((publication for publication in settings.publications if publication.name == name), None)
     publication = own or settings.unlisted(name, release=settings.save.release or settings.release.release)
-    crawl = publication.crawl
     given: dict[str, Any] = {"fetcher": Fetcher(fetcher)} if fetcher else {}
-    crawl = config.override(crawl, {**given, **(values or {})}, "saving a page")
+    crawl = config.override(publication.crawl, {**given, **(values or {})}, "saving a page")
     crawl = dataclasses.replace(
         crawl,
         depth=0,
         sitemaps=False,
+        paths=(),  # a person asked for this page, whatever parts of its site crawls keep to
         at_deadline=AtDeadline.PUBLISH,
         max_duration=min(crawl.max_duration, _LONGEST, key=lambda interval: interval.seconds),
         max_total_size=min(crawl.max_total_size or _MOST_BYTES, _MOST_BYTES),
         max_host_documents=min(crawl.max_host_documents or _MOST_DOCUMENTS, _MOST_DOCUMENTS),
     )
-    publication = dataclasses.replace(publication, urls=(page.url,), list="", watch="", crawl=crawl)
+    publication = dataclasses.replace(publication, urls=(page.url,), list="", watch="", required_hosts=(), crawl=crawl)
     return Definition(
-        publication=_without_bounds(publication),
+        publication=publication,
         profile=settings.profiles.get(publication.profile or ""),
         instances=SLOTS,
         occasion="a page was saved",
         only_adds=True,
         page=page,
     )
-
-
-def _without_bounds(publication: Publication) -> Publication:
-    """Return a publication without the parts of a site that its crawls keep to: a person asked for this page."""
-    return dataclasses.replace(publication, crawl=dataclasses.replace(publication.crawl, paths=()), required_hosts=())
 
 
 # == asking ===========================================================================================================
@@ -208,7 +203,7 @@ def ask(archive: Archive, definition: Definition) -> AskedPage:
         kind = definition.publication.name + PAGE
         if len(waiting) >= MOST_WAITING or sum(kind_of(job) == kind for job, _ in waiting) >= MOST_OF_HOST:
             return AskedPage(SaveState.FULL)
-        folder = _new_folder(archive, kind, definition, now)
+        folder = _new_folder(archive, kind, definition)
         _keep(archive, [*wishes, _Wish(folder.name, now, page.by, page.url)])
         return AskedPage(SaveState.BEGUN, folder.name)
 
@@ -231,15 +226,10 @@ def _waiting(archive: Archive) -> Iterator[tuple[str, SavedPage]]:
                 yield path.name, definition.page
 
 
-def _new_folder(archive: Archive, kind: str, definition: Definition, now: float) -> Path:
+def _new_folder(archive: Archive, kind: str, definition: Definition) -> Path:
     """Return a new folder of a job with its definition. It has its name once it is whole."""
-    while True:
-        name = f"{compact_time(from_epoch(now))}-{kind}"
-        folder = archive.jobs / name
-        if not folder.exists() and not (archive.reports / name).exists():
-            break
-        now += 1
-    scratch = archive.jobs / f".{name}"
+    folder = archive.jobs / job_folder.new_name(archive, kind)
+    scratch = folder.with_name(f".{folder.name}")
     scratch.mkdir()
     job_folder.save(scratch, definition)
     scratch.rename(folder)
@@ -344,9 +334,9 @@ def why_not(lines: list[LogLine]) -> list[str]:
 
 
 def is_kept_out(definition: Definition) -> bool:
-    """Return whether a page is at an address of one's own network by its URL alone, and nothing permits that."""
-    urls, crawl = definition.publication.urls, definition.publication.crawl
-    return not crawl.private_addresses and any(scope.is_private_domain(domain_of(url)) for url in urls)
+    """Return whether the crawl would not ask for a page, since its URL names an address of one's own network."""
+    bounds = scope.scope_of(definition.publication, definition.profile)
+    return any(scope.keeps_out(bounds, domain_of(url)) for url in definition.publication.urls)
 
 
 def description_of(text: str) -> str:

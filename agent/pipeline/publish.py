@@ -45,6 +45,7 @@ from agent.crawl.vocabulary import (
     ARCHIVED,
     GONE,
     NOT_MODIFIED,
+    TOO_FEW,
     WHOLE,
     LinkKind,
     Reason,
@@ -599,10 +600,6 @@ def _child(store: Repository, entry: TreeEntry | None, path: str, cursor: _Curso
 
 
 # == removal ==========================================================================================================
-
-
-#: How the reason begins where a crawl found too little of a domain to be believed.
-TOO_FEW = "found"
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ def of_size_class(name: str) -> tuple[int, int | None]:
 class UrlPage:
     """A part of a list of URLs. `total` counts all of the list, or those that were seen before the time was over.
 
-    `read` are lines of the log. `is_cut`: the time was over, or what is behind the part was not counted.
+    `read` are lines of the log. `is_cut`: the time was over before all of it was read.
     """
 
     rows: list[LogLine] = field(default_factory=list)

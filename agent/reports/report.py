@@ -39,6 +39,7 @@ from agent.crawl.job_folder import Job, JobState, save_item
 from agent.crawl.vocabulary import (
     CERTIFICATE_FAULTS,
     DECISIONS,
+    TOO_FEW,
     UNWANTED,
     Reason,
     cause_among,
@@ -47,7 +48,7 @@ from agent.crawl.vocabulary import (
 )
 from agent.crawl.watching import account_of as account_of_watch
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
-from agent.pipeline.publish import TOO_FEW, Published
+from agent.pipeline.publish import Published
 from agent.reports import missing_urls, shown_pages
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository

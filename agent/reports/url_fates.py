@@ -6,7 +6,7 @@ streamed, within the time of the thread; what was not read then is counted, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -18,13 +18,14 @@ from agent.crawl import crawl_log, scope
 from agent.crawl.scope import Bounds, ScopeVerdict
 from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, LinkKind, Reason
 from agent.reports import missing_urls, tables
+from agent.reports.report import hosts_in
 from agent.reports.tables import LogLine
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.arc_paths import arc_path, second_path, split
 from webarcfs.archive.model.errors import Damaged, NotFound, TookTooLong, WebarcError
-from webarcfs.archive.model.metadata import PAGE_ROLE, CommitTag, from_epoch, now
+from webarcfs.archive.model.metadata import CommitTag, from_epoch, now
 from webarcfs.archive.model.urls import both_schemes
 from webarcfs.archive.system import clocks, files
 
@@ -57,9 +58,9 @@ def knowledge_of(line: LogLine) -> Knowledge:
 
 
 def report_names(archive: Archive) -> list[str]:
-    """Return the names of all reports, newest first."""
+    """Return the names of all reports, newest first; each begins with a time."""
     names = (folder.name for folder in archive.reports.iterdir())
-    return sorted((name for name in names if not name.startswith(".")), reverse=True)
+    return sorted((name for name in names if name[:1].isdecimal()), reverse=True)
 
 
 def crawl_of(archive: Archive, report: Path) -> Path:
@@ -176,7 +177,7 @@ def search_crawls(archive: Archive, url: str, first: str = "", most: int = MOST_
         if patched := str(summary.get("patches", "")):
             patches.setdefault(patched, []).insert(0, archive.reports / name)
         else:
-            ranks[name] = name != first, all(end.get("host") != host for end in _ends(summary))
+            ranks[name] = name != first, all(end.host != host for end in hosts_in(summary))
     ranked = sorted(ranks, key=lambda job: ranks[job])
     for number, job in enumerate(ranked):
         try:
@@ -205,11 +206,6 @@ def summary_of(archive: Archive, job: str) -> dict[str, Any]:
         summary = files.read_json(archive.reports / job / "summary.json")
         return summary if isinstance(summary, dict) else {}
     return {}
-
-
-def _ends(summary: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    ends = summary.get("hosts")
-    yield from (end for end in ends if isinstance(end, dict)) if isinstance(ends, list) else ()
 
 
 def follow_redirects(archive: Archive, job: str, line: LogLine) -> list[LogLine]:
@@ -267,7 +263,7 @@ def possible_sources(
     for publication in settings.publications:
         clocks.check()
         summary = summary_of(archive, last[publication.name]) if publication.name in last else {}
-        hosts = frozenset(str(end.get("host")) for end in _ends(summary) if end.get("role") == PAGE_ROLE)
+        hosts = frozenset(end.host for end in hosts_in(summary) if end.is_page)
         verdict = judge_by_scope(publication, settings, url, hosts)
         reason = "" if verdict is None else verdict.reason.partition(",")[0]
         if reason != Reason.FOREIGN_HOST:

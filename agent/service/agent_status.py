@@ -138,24 +138,24 @@ class StatusFault:
 
 def problems(summary: dict[str, Any], at: datetime) -> list[StatusFault]:
     """Return what is wrong by the content of `status --json`, the gravest first. Pure."""
-    found = [StatusFault(f"webarc.toml: {fault}") for fault in summary["settings_faults"]]
+    faults = [StatusFault(f"webarc.toml: {line}") for line in summary["settings_faults"]]
     crawled = [publication for publication in summary["publications"] if publication["next"] is not None]
     if summary["agent"] is None and crawled:
-        found.append(StatusFault("no agent runs"))
-    found += [StatusFault(line) for line in summary["refused"]]
+        faults.append(StatusFault("no agent runs"))
+    faults += [StatusFault(line) for line in summary["refused"]]
     for job in summary["jobs"]:
         if job["state"] == Phase.FAILED:
-            found.append(StatusFault(f"{job['job']}: failed: {job['reason']}"))
+            faults.append(StatusFault(f"{job['job']}: failed: {job['reason']}"))
         elif job["held"]:
-            found.append(StatusFault(f"{job['job']}: waits for an order: {job['held']}", is_grave=False))
+            faults.append(StatusFault(f"{job['job']}: waits for an order: {job['held']}", is_grave=False))
     for publication in crawled:
         name, last = publication["name"], publication["last"]
         latest = Interval.parse(publication["interval"]).after(parse_time(publication["next"]))
         if latest < at and not publication["jobs"]:
-            found.append(StatusFault(f"{name}: due since {publication['next']}, longer than its interval"))
+            faults.append(StatusFault(f"{name}: due since {publication['next']}, longer than its interval"))
         if last is not None and last["complete"] is False:
-            found.append(StatusFault(f"{name}: its newest crawl {last['job']} is incomplete", is_grave=False))
-    return sorted(found, key=lambda problem: not problem.is_grave)
+            faults.append(StatusFault(f"{name}: its newest crawl {last['job']} is incomplete", is_grave=False))
+    return sorted(faults, key=lambda fault: not fault.is_grave)
 
 
 def disagreeing(settings: Settings) -> list[str]:

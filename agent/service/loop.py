@@ -71,10 +71,10 @@ from webarcfs.archive.system.cache import identity
 from webarcfs.archive.system.json_log import JsonFormatter, log_json
 from webarcfs.archive.system.processes import Signals
 from webarcfs.archive.system.rotating_log import RotatingLog
+from webarcfs.web.listeners import address as listen_address
 
 if TYPE_CHECKING:
     from agent.service.metrics_listener import MetricsListener
-from webarcfs.web.listeners import address as listen_address
 
 # == child processes ==================================================================================================
 
@@ -576,8 +576,9 @@ _AFTER_TROUBLE = 5.0
 _SECONDS_BETWEEN_INDEXING, _AFTER_INDEXER = 5, 60
 #: Seconds after which a turn of the loop hangs, for those who ask whether the agent is well.
 _SECONDS_OF_A_TURN = 120.0
-#: Seconds between two looks whether people have to be told of something; one follows the end of each job and step.
-_SECONDS_BETWEEN_WATCHES = 60
+#: Seconds between two looks whether people have to be told of something. One follows the end of jobs and steps, but so
+#: many seconds at least after the last one: a look reads settings and reports, and steps may end every second.
+_SECONDS_BETWEEN_WATCHES, _LEAST_BETWEEN_WATCHES = 60, 10
 #: Seconds that jobs have to store their results; then they are killed, which loses only time.
 DRAIN_SECONDS = 90.0
 
@@ -614,9 +615,9 @@ class Service:
         self._no_index_before = 0.0  # a monotonic time: after a failure, the indexer waits
         self._metrics: MetricsListener | None = None
         self._metrics_address = ""
-        self.faults = 0
         self._last_turn = time.monotonic()
         self._ends_told = 0  # of jobs and steps, when the notifier was started last
+        self._no_watch_before = 0.0  # a monotonic time
         self._notifier_failed = False
 
     def run(self) -> Exit:
@@ -691,6 +692,7 @@ class Service:
         if self.notifier or not self.dispatch.settings.notify.tells_anybody:
             return
         self._ends_told = self._ends
+        self._no_watch_before = time.monotonic() + _LEAST_BETWEEN_WATCHES
         command = ("-c", "from agent.cli import main; main()", "--quiet", "watch", "--from-agent")
         self.notifier.start("notifier", *command, "--archive", str(self.archive.root))
 
@@ -733,28 +735,26 @@ class Service:
         return True
 
     def _take_notifier(self) -> None:
-        """Handle a notifier that has ended; start one if a job or step has ended since the last one began."""
+        """Handle a notifier that has ended; start one if jobs or steps have ended since the last one began."""
         for name, code in self.notifier.ended():
             failed = code not in (Exit.DONE, Exit.INCOMPLETE, -signal.SIGTERM)
             if failed and not self._notifier_failed:  # it has said why; it runs every minute
                 _log.error("%s: ended with %d; what it could not do is tried again", name, code)
             self._notifier_failed = failed
-        if self._ends != self._ends_told:
+        if self._ends != self._ends_told and time.monotonic() >= self._no_watch_before:
             self.notify()
 
     def _drain(self, signals: Signals) -> None:
         """Stop all jobs; their frontiers stay. Jobs that take too long are killed; they can be resumed as well."""
         children = self.dispatch.children
+        groups = (children, self.maintenance, self.indexer, self.notifier, self.steps.children)
         processes.notify("STOPPING=1", "STATUS=waiting for jobs to stop")
         _log.info("stopping: %d jobs keep what they have", len(children))
         for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process handles SIGTERM only after SIGCONT
-            children.signal(number)
-            self.maintenance.signal(number)
-            self.indexer.signal(number)
-            self.notifier.signal(number)
-            self.steps.children.signal(number)
+            for group in groups:
+                group.signal(number)
         until = time.monotonic() + DRAIN_SECONDS
-        while children or self.maintenance or self.indexer or self.notifier or self.steps.children:
+        while any(groups):
             try:
                 self.maintenance.ended()
                 self.notifier.ended()
@@ -764,11 +764,8 @@ class Service:
             except Exception:
                 _log.exception("the agent ends all the same")
             if time.monotonic() > until:
-                children.signal(signal.SIGKILL)
-                self.maintenance.signal(signal.SIGKILL)
-                self.indexer.signal(signal.SIGKILL)
-                self.notifier.signal(signal.SIGKILL)
-                self.steps.children.signal(signal.SIGKILL)
+                for group in groups:
+                    group.signal(signal.SIGKILL)
             if processes.watchdog_seconds() is not None:
                 processes.notify("WATCHDOG=1")
             signals.wait(0.2)
@@ -806,14 +803,14 @@ class Service:
     def _serve_metrics(self) -> None:
         """Answer monitoring systems where the settings say so. What fails is tried again, and crawls go on."""
         wanted = self.dispatch.settings.metrics.listen if self._metrics_listen is None else self._metrics_listen
-        if wanted == self._metrics_address and (self._metrics is not None or not wanted):
+        if wanted == self._metrics_address:
             return
         self._stop_metrics()
         if not wanted:
             return
         from agent.service.metrics_listener import MetricsListener  # noqa: PLC0415 # it imports asyncio, no command does
 
-        figures = ArchiveMetrics(self.archive, _SettingsOfAgent(self))
+        figures = ArchiveMetrics(self.archive, _SettingsOfAgent(self.dispatch))
         try:
             self._metrics = MetricsListener(listen_address(wanted), figures.page, self._is_well)
         except (WebarcError, OSError) as error:
@@ -833,10 +830,15 @@ class Service:
         return self.archive.is_there and time.monotonic() - self._last_turn < _SECONDS_OF_A_TURN
 
     def _tell_faults(self, faults: tuple[str, ...]) -> None:
-        self.faults = len(faults)
+        """Write what is wrong with the settings into the agent's file. On a full disk only the log has it."""
         if self.agent is not None and self.agent.faults != faults:
-            self.agent = dataclasses.replace(self.agent, faults=faults)
-            agent_status.tell(self.archive, self.agent)
+            agent = dataclasses.replace(self.agent, faults=faults)
+            try:
+                agent_status.tell(self.archive, agent)
+            except OSError as error:
+                _log.warning("the faults of the settings are in this log only: %s", error)
+                return
+            self.agent = agent
 
     def _bring_in_step(self, signals: Signals) -> None:
         """Commit additions left by dead mounts, index and describe missing snapshots.
@@ -862,18 +864,17 @@ class Service:
 
 
 class _SettingsOfAgent:
-    """The settings that an agent's metrics are about: those that hold in it."""
+    """The settings that an agent's metrics are about: those that hold in it. Its own file has their faults."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._known: tuple[tuple[Settings, Sequence[Publication], int], KnownSettings] | None = None
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._dispatch = dispatch
+        self._known: tuple[tuple[Settings, Sequence[Publication]], KnownSettings] | None = None
 
     def __call__(self) -> KnownSettings:
         """Return them, the same object until they are others. Called by the thread of the listener."""
-        dispatch, faults = self._service.dispatch, self._service.faults
-        state = (dispatch.settings, dispatch.publications, faults)
+        state = (self._dispatch.settings, self._dispatch.publications)
         if self._known is None or any(old is not new for old, new in zip(self._known[0], state, strict=True)):
-            self._known = state, known_settings(state[0], faults, state[1])
+            self._known = state, known_settings(state[0], 0, state[1])
         return self._known[1]
 
 

@@ -23,7 +23,7 @@ from agent.catalogue import stepfolders
 from agent.crawl import job_folder
 from agent.crawl.job_folder import AT_WORK, JobState, Phase
 from agent.indexing import fulltext
-from agent.maintenance import backups
+from agent.maintenance import backup_mark
 from agent.service import agent_status, scheduler
 from webarcfs import __version__
 from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueState, RecordSelection, opened
@@ -140,7 +140,6 @@ class _SettingsFile:
 class _Ended:
     """How a crawl ended, by its report. Times are seconds since 1970."""
 
-    begun: datetime
     finished: float
     is_complete: bool
     documents: int
@@ -153,18 +152,18 @@ class _Reports:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._stamp: tuple[int, ...] = ()
+        self._stamp: int | None = None
         self._names: dict[str, list[str]] = {}
         self._listed: set[str] = set()
         self._ended: dict[str, _Ended | None] = {}
 
-    def look(self) -> set[str]:
+    def list_changed(self) -> set[str]:
         """List the folder if it changed; return the publications with other reports than before.
 
         The time of a folder moves in steps of a few milliseconds: one that changed just now is listed once more.
         """
         stamp = self._folder.stat().st_mtime_ns
-        if (stamp,) == self._stamp:
+        if stamp == self._stamp:
             return set()
         is_settled = _is_settled(stamp)
         listed = set(os.listdir(self._folder))  # noqa: PTH208 # a Path each costs more than the listing
@@ -181,14 +180,18 @@ class _Reports:
             changed.add(parts[1])
         for publication in changed:
             self._names[publication].sort()
-        self._listed, self._stamp = listed, (stamp,) if is_settled else ()
+        self._listed, self._stamp = listed, stamp if is_settled else None
         return changed
 
-    def newest(self, publication: str) -> tuple[_Ended | None, float]:
-        """Return how the newest crawl of a publication ended, and when the newest complete one did; 0 for none."""
-        latest = scheduler.latest_name()
+    def newest(self, publication: str) -> tuple[str, _Ended | None, float]:
+        """Return the newest report of a publication, how that crawl ended, and when the newest complete one did.
+
+        Empty, None and 0 for none. A report that cannot be read has a name all the same.
+        """
+        latest = scheduler.latest_name(now())
         names = [name for name in self._names.get(publication, ()) if name <= latest]
-        newest = self._read(names[-1]) if names else None
+        if not names:
+            return "", None, 0.0
         success = 0.0
         for name in reversed(names[-_REPORTS_BACK:]):
             clocks.check()
@@ -196,7 +199,7 @@ class _Reports:
             if ended is not None and ended.is_complete:
                 success = ended.finished
                 break
-        return newest, success
+        return names[-1], self._read(names[-1]), success
 
     def _read(self, name: str) -> _Ended | None:
         if name not in self._ended:
@@ -211,7 +214,6 @@ def _read_report(folder: Path) -> _Ended | None:
         started, finished = parse_time(str(summary["started"])), parse_time(str(summary["finished"]))
         documents = summary.get("documents", 0)
         return _Ended(
-            parse_compact_time(folder.name.partition("-")[0]),
             finished.timestamp(),
             bool(summary["complete"]),
             sum(documents.values()) if isinstance(documents, dict) else int(documents),
@@ -230,7 +232,7 @@ class _Jobs:
         self._items: dict[str, tuple[object, JobState | None]] = {}
         self.refused = 0
 
-    def look(self) -> dict[str, JobState]:
+    def read_open(self) -> dict[str, JobState]:
         """Return the open jobs by name; those of another version are counted."""
         items: dict[str, tuple[object, JobState | None]] = {}
         self.refused = 0
@@ -267,7 +269,7 @@ def _is_settled(stamp: int) -> bool:
 class _OpenJob:
     """What the figures of a publication need of its open job."""
 
-    begun: tuple[datetime, ...]
+    begun: frozenset[datetime]
     is_failed: bool
     is_running: bool
     failures: int
@@ -298,7 +300,7 @@ class ArchiveMetrics:
         """Return all figures. Raises OSError while the archive is gone."""
         with self._lock:
             settings = self._settings()
-            jobs = self._jobs.look()
+            jobs = self._jobs.read_open()
             samples = [*self._of_agent(settings), *self._of_work(settings, jobs), *self._of_disk(settings)]
             for source in self._further:
                 samples += source()
@@ -343,7 +345,7 @@ class ArchiveMetrics:
         yield Sample(_FREE, space.free, {})
         yield Sample(_SIZE, space.total, {})
         if settings.backup_to:
-            finished = backups.finished_at(Path(settings.backup_to))
+            finished = backup_mark.finished_at(Path(settings.backup_to))
             yield Sample(_BACKUP, finished.timestamp() if finished else 0, {})
 
     def _count_waiting(self) -> int:
@@ -359,7 +361,7 @@ class ArchiveMetrics:
     def _renew(self, settings: KnownSettings, jobs: Mapping[str, JobState]) -> None:
         """Write the lines of the publications anew of which something changed."""
         opened_jobs = _open_jobs(jobs)
-        changed = self._reports.look()
+        changed = self._reports.list_changed()
         changed |= {name for name, _ in opened_jobs.items() ^ self._open.items()}
         known = settings.publications
         if known is not self._known:
@@ -381,8 +383,8 @@ class ArchiveMetrics:
         """Return the lines of a publication, one text for each family; empty where it has none."""
         name = publication.name
         labels = {**self._own, "publication": name}
-        job = self._open.get(name, _OpenJob((), is_failed=False, is_running=False, failures=0))
-        ended, success = self._reports.newest(name)
+        job = self._open.get(name, _OpenJob(frozenset(), is_failed=False, is_running=False, failures=0))
+        report, ended, success = self._reports.newest(name)
         result = ""
         if ended is not None:
             result = "complete" if ended.is_complete else "incomplete"
@@ -390,7 +392,7 @@ class ArchiveMetrics:
             result = "failed"
         due = interval = math.nan
         if not publication.retired:
-            runs = (*job.begun, *((ended.begun,) if ended is not None else ()))
+            runs = job.begun | _begun(report)
             due = scheduler.next_due(publication, runs, now()).timestamp()
             interval = publication.crawl.interval.seconds
             if not runs and due > now().timestamp():
@@ -411,19 +413,24 @@ class ArchiveMetrics:
         return tuple(lines[family] for family in _OF_PUBLICATION)
 
 
+def _begun(name: str) -> frozenset[datetime]:
+    """Return when a job began, by its name; nothing for another name."""
+    try:
+        return frozenset((parse_compact_time(name.partition("-")[0]),))
+    except Damaged:
+        return frozenset()
+
+
 def _open_jobs(jobs: Mapping[str, JobState]) -> dict[str, _OpenJob]:
     """Return what open jobs mean for their publications; the newest job of each counts."""
     result: dict[str, _OpenJob] = {}
     for name in sorted(jobs):
         job = jobs[name]
-        begun = []
-        for text, parse in ((name.partition("-")[0], parse_compact_time), (job.attempted, parse_time)):
-            with suppress(Damaged):
-                begun.append(parse(text))
+        begun = _begun(name)
+        with suppress(Damaged):
+            begun |= {parse_time(job.attempted)}
         state = agent_status.shown_state(job)
         parts = scheduler.split_name(name)
         if parts is not None:
-            result[parts[1]] = _OpenJob(
-                tuple(begun), state is Phase.FAILED, state in AT_WORK and job.runs, job.failures
-            )
+            result[parts[1]] = _OpenJob(begun, state is Phase.FAILED, state in AT_WORK and job.runs, job.failures)
     return result

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
-from ipaddress import ip_address
+from typing import TypeVar
 
 import h11
 
 from webarcfs.archive.system.clocks import Deadline, under
 from webarcfs.web.exposition import MetricForm, form_for
-from webarcfs.web.listeners import Address, TcpAddress, bind
+from webarcfs.web.listeners import Address, TcpAddress, bind, is_ip, is_loopback
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ _PIECE = 1 << 18
 _PLAIN = "text/plain; charset=utf-8"
 _HELP = b"/metrics has the figures of the archive for monitoring systems; /healthz says whether its agent runs.\n"
 
+_R = TypeVar("_R")
 #: Makes the page of figures. It may block.
 MakePage = Callable[[MetricForm], bytes]
 #: Says whether the agent runs, and nothing is wrong with the archive as a whole.
@@ -67,7 +68,8 @@ class MetricsListener:
         self._open = 0
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Answer from now on. The figures are read once before: the first time costs most, with all reports."""
+        self._reading.submit(self._read_once)
         self._thread.start()
 
     def close(self) -> None:
@@ -172,6 +174,11 @@ class MetricsListener:
             _log.warning("metrics: %s: %s", type(error).__name__, error)
             return _plain(HTTPStatus.SERVICE_UNAVAILABLE)
 
+    def _read_once(self) -> None:
+        # What goes wrong here is said to whoever asks first.
+        with contextlib.suppress(Exception):
+            _bounded(lambda: self._make_page(MetricForm.OPEN_METRICS))
+
     def _health(self) -> _Answer:
         is_well = self._is_well()
         return _Answer(HTTPStatus.OK, b"ok\n") if is_well else _Answer(HTTPStatus.SERVICE_UNAVAILABLE, b"not ok\n")
@@ -195,7 +202,7 @@ class MetricsListener:
             await self._loop.sock_sendall(client, body[start : start + _PIECE])
 
 
-def _bounded(work: Callable[[], _Answer]) -> _Answer:
+def _bounded(work: Callable[[], _R]) -> _R:
     with under(Deadline(READ_SECONDS)):
         return work()
 
@@ -209,22 +216,8 @@ def _may_be_asked(host: str, address: Address) -> bool:
 
     Else the page of a site whose name leads to this machine could read the figures, in a browser here.
     """
-    if not isinstance(address, TcpAddress) or not _is_loopback(address.host):
+    if not isinstance(address, TcpAddress) or not is_loopback(address.host):
         return True
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
     name = name.removeprefix("[").removesuffix("]").lower()
-    if name in ("", "localhost", address.host):
-        return True
-    return _is_ip(name)
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or (_is_ip(host) and ip_address(host).is_loopback)
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+    return name in ("", "localhost", address.host) or is_ip(name)

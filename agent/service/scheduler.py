@@ -123,6 +123,11 @@ def read(archive: Archive) -> History:
     return _with_jobs(archive, _reported(archive))
 
 
+def open_jobs(archive: Archive) -> tuple[JobState, ...]:
+    """Return the jobs in jobs/, without listing the reports."""
+    return _with_jobs(archive, _Reported({}, {})).open
+
+
 @dataclass(frozen=True, slots=True)
 class _Reported:
     """The history without the open jobs. It is kept, since the desk asks for it several times a page."""
@@ -137,9 +142,9 @@ def split_name(name: str) -> tuple[str, str] | None:
     return None if match is None else (match[1], match[2])
 
 
-def latest_name() -> str:
-    """Return what names of jobs sort before, unless a wrong clock named them with a future time."""
-    return f"{compact_time(now() + AHEAD)}~"
+def latest_name(at: datetime) -> str:
+    """Return what names of jobs sort before, unless a wrong clock named them with a time after `at`."""
+    return f"{compact_time(at + AHEAD)}~"
 
 
 def _reported(archive: Archive) -> _Reported:
@@ -156,10 +161,10 @@ def _last_reports(archive: Archive) -> Last:
     A report named with a future time, by a wrong clock, is ignored: it would hide all later runs, for years.
     """
     last: Last = {}
-    latest = compact_time(now() + AHEAD)
+    latest = latest_name(now())
     for entry in os.scandir(archive.reports):
         match = _NAME.fullmatch(entry.name)
-        if match is None or match[1] > latest or (match[2] in last and entry.name <= last[match[2]][1]):
+        if match is None or entry.name > latest or (match[2] in last and entry.name <= last[match[2]][1]):
             continue
         with contextlib.suppress(Damaged):
             last[match[2]] = (parse_compact_time(match[1]), entry.name)

@@ -57,7 +57,7 @@ class Part(StrEnum):
 class UnitOf:
     """What a unit is for. `is_personal`: for the service manager of a person, who owns the archive.
 
-    `writes` are folders that it writes beside the archive, such as that of its backup.
+    `writes` are folders that it writes beside the archive, such as that of its backup; `reads`, those that it reads.
     """
 
     part: Part
@@ -69,6 +69,7 @@ class UnitOf:
     options: tuple[str, ...] = ()
     point: Path | None = None
     writes: tuple[Path, ...] = ()
+    reads: tuple[Path, ...] = ()
     is_personal: bool = False
 
     @property
@@ -79,7 +80,7 @@ class UnitOf:
 
 def unit_text(template: str, unit: UnitOf) -> str:
     """Return the text of a unit. Raises UsageError for a path that systemd cannot be told."""
-    paths = [unit.root, unit.programs, *unit.writes, *([unit.point] if unit.point else [])]
+    paths = [unit.root, unit.programs, *unit.writes, *unit.reads, *([unit.point] if unit.point else [])]
     for path in paths:
         if _NOT_IN_PATHS.search(str(path)):
             raise UsageError(f"{str(path)!r} has characters that systemd takes in no path; give a link without them")

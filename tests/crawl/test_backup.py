@@ -12,7 +12,8 @@ import pytest
 
 from agent.indexing.recovery import catch_up
 from agent.maintenance import backups
-from agent.maintenance.backups import MARK, backup, restore
+from agent.maintenance.backup_mark import MARK
+from agent.maintenance.backups import backup, restore
 from tests.support.archives import DOMAIN, add, publish, store_of
 from tests.support.disks import small_disk
 from tests.support.imports import command, killed_in

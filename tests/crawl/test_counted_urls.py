@@ -24,6 +24,7 @@ from tests.support import crawls
 from tests.support.missing_pages import SETTINGS, add_troubles
 from tests.support.properties import examples
 from tests.support.site import Site
+from tests.support.sources import ROOT
 from webarcfs.archive.catalogue import record
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
@@ -167,22 +168,25 @@ def test_each_missing_url_of_a_bad_site_is_listed_by_its_count(archive: Archive,
             out = crawls.run_command(*report, "--status", row["key"], "--format", "csv").out
             assert len(out.splitlines()) == row["urls"] + 1
     assert "is no word" in crawls.run_command(*report, "--word", "no-word").err
+    for other in (("--url", site.url("/")), ("--text",), ("--shown",), ("--shares",), ("--storage",)):
+        refused = crawls.run_command(*report, "--word", "robots", *other)
+        assert refused.code == 1 and "list URLs: leave out --url" in refused.err, other
     assert crawls.run_command(*report, "--word", "trap:url-length").out == "no URL is so\n"
 
 
 _READ = """
-import resource, sys
+import sys
 from pathlib import Path
 from agent.reports.counted_urls import UrlSelection, page_of
 from agent.reports import url_fates
-from webarcfs.archive.catalogue import record
+from tests.support.memory import peak
 from webarcfs.archive.config import directory
 archive = directory.open_archive(Path(sys.argv[1]))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 page = page_of(archive, sys.argv[2], UrlSelection(word="robots"), 999_900, 50)
 found = url_fates.search_crawls(archive, "http://e.org/999999")
 print(page.total, len(page.rows), found.fates[0].main.reason)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(peak() - before)
 """
 
 
@@ -194,7 +198,7 @@ def test_a_log_of_a_million_lines_costs_bounded_memory(archive: Archive) -> None
     )
     (folder / "summary.json").write_text("{}")
     done = subprocess.run(
-        [sys.executable, "-c", _READ, str(archive.root), JOB], check=True, capture_output=True, text=True
+        [sys.executable, "-c", _READ, str(archive.root), JOB], cwd=ROOT, check=True, capture_output=True, text=True
     )
     counts, grown = done.stdout.splitlines()
     assert counts == "1000000 50 robots"

@@ -73,11 +73,14 @@ def test_a_publication_that_is_added_says_when_it_is_crawled_and_that_readers_wa
     secret.chmod(0o600)
     words = ("publication", "add", "p", site.url("/"), "--set", "wait=0", "--set", "interval=1 week")
     cookies = ("--set", f'cookies=[{{hosts=["{site.url("")}"], file="{secret}"}}]')
-    for tries in (("--try",), ()):
-        out = _run(archive, *words, *cookies, *tries).out
-        assert "crawls it every 1 week" in out and "once somebody releases it" in out
+    tried = _run(archive, *words, *cookies, "--try").out
+    assert "a running agent would crawl it every week" in tried and "once somebody releases it" in tried
+    assert "nothing is changed until the command is run without --try" in tried and "publication retire" not in tried
+    out = _run(archive, *words, *cookies).out
+    assert "a running agent crawls it every week" in out and "once somebody releases it" in out
+    assert "`webarc-agent publication retire p` ends that" in out and "--try" not in out
     out = _run(archive, *(word.replace("p", "q", 1) if word == "p" else word for word in words)).out
-    assert "crawls it every 1 week" in out and "releases it" not in out
+    assert "crawls it every week" in out and "releases it" not in out
 
 
 # -- reasons -----------------------------------------------------------------------------------------------------------

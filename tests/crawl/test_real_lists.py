@@ -16,6 +16,7 @@ from agent.jobs import crawljob
 from tests.support import crawls
 from tests.support.crawls import run_command
 from tests.support.site import Site
+from tests.support.sources import ROOT
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Exit
 
@@ -130,11 +131,10 @@ def test_a_publication_with_a_list_removes_what_leaves_the_list(archive: Archive
 _READER = """
 import sys, pathlib
 from agent.crawl.url_files import read_urls
+from tests.support.memory import peak
 path = pathlib.Path(sys.argv[1])
 number = sum(bool(listed.url) for listed in read_urls(path))
-# Not ru_maxrss: it begins with that of the parent.
-peak = next(line for line in pathlib.Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-print(number, peak.split()[1])
+print(number, peak())
 """
 
 
@@ -142,7 +142,8 @@ def _peak(file: Path, length: int) -> int:
     """The most memory, in kB, that reading a list of so many URLs takes."""
     with file.open("w") as out:
         out.writelines(f"http://h{number % 1000}.example/{number}\n" for number in range(length))
-    done = subprocess.run([sys.executable, "-c", _READER, str(file)], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", _READER, str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     number, kilobytes = map(int, done.stdout.split())
     assert number == length
     return kilobytes

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import catch_up
-from agent.maintenance.backups import MARK, backup
+from agent.maintenance.backup_mark import MARK
+from agent.maintenance.backups import backup
 from tests.support.archives import DOMAIN, add, make_archive, publish, store_of
 from tests.support.imports import command, killed_in
 from webarcfs.archive.config.directory import Archive, open_archive

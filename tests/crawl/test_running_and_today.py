@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -12,12 +13,13 @@ import pytest
 
 from agent.crawl import job_folder
 from agent.importing.import_sources import chosen
-from agent.jobs import importjob
+from agent.jobs import importjob, publishing
 from agent.service import scheduler
 from agent.service.scheduler import Past
 from tests.support import crawls, desks, warcs
 from tests.support.desks import Answer, ServedDesk
 from tests.support.site import Site
+from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication
 
@@ -70,6 +72,26 @@ def test_jobs_that_ended_are_shown_with_what_came_of_them(archive: Archive, site
         and "Der Server scheiterte." in words
         and "1 neu, 1 geändert, 0 fort" in words
     )
+
+
+def test_a_job_that_ended_leads_to_its_crawl_once_that_has_a_record(
+    archive: Archive, site: Site, served: ServedDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report is there before the record: who looked then sees the link later, without another report."""
+    site.add_html("/", "a")
+    before: list[Answer] = []
+    keep_capture = publishing.keep_capture
+
+    def keep_late(*given: Any) -> None:
+        before.append(served.client("anna").get("/running"))
+        keep_capture(*given)
+
+    monkeypatch.setattr(publishing, "keep_capture", keep_late)
+    done = crawls.crawl(archive, site.url("/"), name="late")
+    (early,) = before
+    links = f"//table//a[starts-with(@href, '/snapshot/{done.job}')]"
+    assert len(rows_of(early)) == 1 and not early.page.xpath(links)
+    assert served.client("anna").get("/running").page.xpath(links)
 
 
 def test_an_import_is_shown_while_it_runs_and_once_it_has_ended(
@@ -142,6 +164,9 @@ def test_today_with_nothing_to_do_shows_how_the_archive_is(archive: Archive, sit
     assert "none yet" in served.client("carl").get("/").words
     assert crawls.run_command("backup", "--archive", archive.root, backup).code == 0
     assert re.search(r"Last backup\d+ \w+ 20\d\d", served.client("carl").get("/").words)
+    mark = json.loads((backup / directory.BACKUP).read_text())
+    (backup / directory.BACKUP).write_text(json.dumps({**mark, "finished": "", "last": mark["finished"]}))
+    assert re.search(r"Last backup\d+ \w+ 20\d\d", served.client("carl").get("/").words), "while another one runs"
     for folder in archive.reports.iterdir():
         (folder / "summary.json").write_text("{broken")
     assert served.client("carl").get("/").status == 200, "a report that cannot be read is no reason to show nothing"
@@ -150,7 +175,7 @@ def test_today_with_nothing_to_do_shows_how_the_archive_is(archive: Archive, sit
 def test_a_report_of_chance_is_no_result(archive: Archive, served: ServedDesk) -> None:
     """Folders without a summary, with one of another version, or with a hostile name."""
     for name, text in (
-        ("20261001T030000-x<b>", None),
+        ("20261001T030000-x<i>", None),
         ("20261002T030000-y", "[]"),
         ("20261003T030000-z", '{"arcs": 3}'),
     ):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import socket
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from agent.crawl import public_proxy
 from agent.crawl.job_folder import SavedPage
 from agent.crawl.public_proxy import PublicProxy
 from agent.crawl.vocabulary import Reason
@@ -213,6 +215,30 @@ def test_nobody_else_on_the_machine_gets_through(proxy: PublicProxy, public: Sit
         assert b"hello" in _ask(proxy, line, f"Host: {public.host}")
 
 
+def test_a_request_that_comes_byte_by_byte_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else anybody on the machine could hold all connections, and no wget would get one."""
+    monkeypatch.setattr(public_proxy, "_HEAD_SECONDS", 0.2)
+    has_ended = threading.Event()
+    client, other = socket.socketpair()
+
+    def drip() -> None:
+        for _ in range(100):  # ten times as long as a head may take
+            if has_ended.wait(0.02):
+                return
+            other.sendall(b"x")
+        other.shutdown(socket.SHUT_WR)
+
+    with client, other:
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            with pytest.raises(TimeoutError):
+                public_proxy._read_head(client)
+        finally:
+            has_ended.set()
+            thread.join()
+
+
 @pytest.mark.parametrize("port", [22, 25, 6667])
 def test_ports_of_other_protocols_are_not_asked(proxy: PublicProxy, port: int) -> None:
     with resolving({}):
@@ -232,5 +258,5 @@ def test_private_addresses_are_not_connected_to(proxy: PublicProxy, sink: Sink) 
     assert sink.connections == 0
 
 
-def test_settings_of_publications_are_as_before() -> None:
+def test_a_publication_that_a_person_named_is_no_saved_page() -> None:
     assert not publish_as("http://e.org/").is_saved

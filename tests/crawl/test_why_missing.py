@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
+import re
 from collections.abc import Iterator
 from urllib.parse import quote, urlencode
 
@@ -24,6 +24,7 @@ from tests.support import crawls, desks
 from tests.support.desks import Answer, Client, ServedDesk
 from tests.support.missing_pages import SETTINGS, UNLINKED, add_troubles
 from tests.support.site import Site
+from tests.support.waiting import until
 from webarcfs.access import access_rules
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
@@ -205,6 +206,31 @@ def test_the_urls_of_a_count_are_asked_for_again_by_a_button(bad: Bad) -> None:
     assert "Not asked for again:" in bad.anna.submit(excluded, place).words
 
 
+def test_what_is_not_asked_for_again_is_counted_to_the_last_address(bad: Bad) -> None:
+    place = f"/snapshot/{bad.record.id}/patch"
+    page = bad.anna.get(f"/report/{bad.record.id}/urls?word=excluded&kept=no")
+    query = "&".join(f"{number}=" for number in range(40))
+    paths = ("/left-out/1", "/left-out/2", "/new.iso", "/x/y/" * 14, "/a" * 14, f"/?{query}")
+    urls = [*map(bad.site.url, paths), "http://elsewhere.example/", bad.site.url("/")]
+    done = bad.anna.submit(page, place, {"selection": "", "page": urls})
+    (said,) = done.page.xpath("//div[@class='said']")
+    text = " ".join(said.text_content().split())
+    assert text.startswith(f"Not asked for again: {explanation_of('excluded')} (2)"), text
+    assert re.search(r" and \d more$", text), text
+    counts = re.findall(r"(?:\(|and )(\d)(?:\)| more$)", text)
+    assert sum(map(int, counts)) == len(urls), text
+
+
+def test_what_cannot_be_asked_for_again_is_said_in_the_language_of_the_page(bad: Bad) -> None:
+    german = bad.served.client("anna")
+    german.headers["Accept-Language"] = "de"
+    page = german.get(f"/report/{bad.record.id}/urls?word=excluded&kept=no")
+    refused = german.submit(page, f"/snapshot/{bad.record.id}/patch", {"selection": "kept=yes"})
+    (fault,) = refused.page.xpath("//div[@role='alert']")
+    assert refused.status == 400 and not fault.xpath(".//*[@lang='en']")
+    assert fault.text_content().split() == language.translate("None of these can be asked for again.", "de").split()
+
+
 @pytest.mark.parametrize("who", ["rita", "adam"])
 def test_who_may_not_capture_is_told_so(bad: Bad, who: str) -> None:
     page = bad.missing("/missing", bad.served.client(who))
@@ -248,10 +274,8 @@ def test_a_trial_names_the_urls_that_would_not_be_fetched(bad: Bad) -> None:
     text = crawls.run_command("publication", "try", "bad", "--archive", bad.archive.root).out
     assert f"would not be, extension: {Reason.EXTENSION.sentence}\n  {bad.site.url('/image.iso')}\n" in text
     carl = bad.served.client("carl")
-    page = carl.submit(carl.get("/publications/bad"), "/publications/bad", to="/publications/bad/try")
-    while "It is being tried" in page.words:
-        time.sleep(0.2)
-        page = carl.get(page.path)
+    place = carl.submit(carl.get("/publications/bad"), "/publications/bad", to="/publications/bad/try").path
+    page = until(lambda: None if "It is being tried" in (tried := carl.get(place)).words else tried, "it was tried")
     entries = page.page.xpath("//section[contains(@class, 'trial')]/details")
     words = [" ".join(entry.text_content().split()) for entry in entries]
     assert f"1 would not be: {explanation_of('extension')} {bad.site.url('/image.iso')}" in words

@@ -21,7 +21,7 @@ from agent.desk import forms, login
 from agent.desk.forms import SentForm
 from agent.desk.server import app
 from agent.indexing.recovery import recover
-from agent.operations import records
+from agent.operations import records, withholding
 from agent.steps import running
 from tests.desk.conftest import DOMAIN, World, when
 from tests.support.desks import PASSWORD, Answer, Client
@@ -350,6 +350,19 @@ def test_ticks_are_written_short_and_bounded() -> None:
 # -- access, options, publications, jobs -------------------------------------------------------------------------------
 
 
+def test_nothing_is_withheld_while_the_reasons_cannot_be_read(own: World) -> None:
+    """S-withhold-3. What was typed is kept."""
+    withholding.withhold(own.archive, [f"http://{DOMAIN}/b.html"], BERT, reason="a complaint")
+    own.archive.access_reasons.write_text("{")
+    rules = own.archive.access_rules.read_bytes()
+    anna = own.served.client("anna")
+    page = anna.get("/access")
+    assert page.status == 200 and "The reasons cannot be read." in page.words
+    refused = anna.submit(page, "/access/withhold", {"url": f"http://{DOMAIN}/", "reason": "another one"})
+    assert refused.status >= 400 and refused.form("/access/withhold")["reason"] == ["another one"]
+    assert (own.archive.access_rules.read_bytes(), own.archive.access_reasons.read_text()) == (rules, "{")
+
+
 def test_a_page_is_withheld_and_given_back(own: World) -> None:
     anna = own.served.client("anna")
     url = f"http://{DOMAIN}/b.html"
@@ -376,6 +389,20 @@ def test_a_page_is_withheld_and_given_back(own: World) -> None:
     assert len(access_rules.load(own.archive).rules) == 1
     own.archive.access_rules.write_text("broken\n")
     assert "have a fault" in anna.get("/access").words
+
+
+def test_rules_are_shown_where_their_reasons_cannot_be_read(own: World) -> None:
+    anna = own.served.client("anna")
+    url = f"http://{DOMAIN}/b.html"
+    anna.submit(anna.get("/access"), "/access/withhold", {"url": url, "reason": "court order 12"})
+    missing = f"/missing?url={quote(url, safe='')}"
+    for page in (anna.get("/access"), anna.get(missing)):
+        assert "court order 12" in page.words and "cannot be read" not in page.words
+    own.archive.access_reasons.write_text("broken\n")
+    page = anna.get("/access")
+    assert page.status == 200 and url in page.words and "The reasons cannot be read" in page.words
+    assert "court order 12" not in page.words and page.form("/access/lift")["rule"]
+    assert "It is withheld from readers." in anna.get(missing).words
 
 
 def test_options_are_saved_beside_the_comments_and_faults_keep_what_was_typed(own: World) -> None:

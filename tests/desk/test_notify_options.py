@@ -12,6 +12,7 @@ from agent.notifying.notification_store import DeliveryState, NotificationStore
 from tests.desk.conftest import TOML, World
 from tests.support import sinks
 from webarcfs.archive.config.settings import NotificationKind
+from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system import files
 
 pytestmark = pytest.mark.store
@@ -86,6 +87,10 @@ def test_today_and_notifications_say_the_same(own: World, tmp_path: Path) -> Non
         assert text in words and kind in kinds
     waiting = {condition.record for condition in outcome.amiss if condition.kind == "waits-for-release"}
     assert waiting == {own.ids[at] for at in (1, 2, 4)}
+    files.write_json(backup / "backup.json", {"id": "x", "layout": 3, "finished": None, "last": format_time(now())})
+    assert "is old" not in anna.get("/").words, "one runs now"
+    outcome = notifier.watch(own.archive, threading.Event())
+    assert "backup-old" not in {str(condition.kind) for condition in outcome.amiss}
     own.archive.settings.write_text(f"{TOML}\n{told.replace('900000 GB', '1 kB')}backup_age = '1 day'\n")
     words = anna.get("/").words
     assert "nearly full" not in words and "is old" not in words

@@ -319,7 +319,7 @@ def _is_up(port: int) -> bool:
 
 
 def test_the_desk_says_without_a_login_whether_it_can_answer(archive: Archive) -> None:
-    """`ok` or `not ok`, and nothing about the archive or who works at it."""
+    """S-monitor-1: `ok` or `not ok`, and nothing about the archive or who works at it."""
     desk = start_command("desk", "--archive", archive.root, "--listen", "127.0.0.1:0", "--access-log", "off")
     try:
         assert desk.stdout is not None
@@ -335,5 +335,9 @@ def test_the_desk_says_without_a_login_whether_it_can_answer(archive: Archive) -
         assert client.ask("GET", "/healthz").body == b"not ok\n"
         archive.people.write_text(kept)
         until(lambda: client.ask("GET", "/healthz").status == 200, "it is well again")
+        archive.catalogue.write_bytes(b"no catalogue")
+        until(lambda: client.ask("GET", "/healthz").status == 503, "the catalogue cannot be read")
+        archive.catalogue.unlink()
+        until(lambda: client.ask("GET", "/healthz").status == 200, "the archive has no catalogue yet")
     finally:
         end(desk)

@@ -113,6 +113,24 @@ def test_rubbish_in_any_field_of_any_form_is_answered_in_words(busy: World, lang
     assert tried > least[0] and refused > least[1], (tried, refused)
 
 
+def test_each_field_of_an_order_is_tied_to_what_is_wrong_with_it(busy: World) -> None:
+    client = client_of(busy, "carl", "en")
+    action = f"/job/{JOB}/order"
+    for word, names in (("deadline", ["deadline"]), ("exclude", ["exclude"]), ("wait", ["wait", "seconds"])):
+        typed = {"word": word, "reason": "x" * 501, **dict.fromkeys(names, "a b/c")}
+        answer = client.submit(client.get("/running"), action, typed)
+        assert answer.status == 400
+        faulty = answer.page.xpath("//input[@aria-invalid='true']")
+        assert {field.get("name") for field in faulty} == {"reason", *names}
+        for field in faulty:
+            ids = field.get("aria-describedby").split()
+            assert ids[-1] == f"{field.get('name')}-fault-{JOB}"
+            assert all(answer.page.xpath(f"//*[@id='{name}']")[0].text_content() for name in ids)
+    page = client.get("/running")
+    assert page.page.xpath("//input[@name='reason']/@aria-describedby") == [f"reason-help-{JOB}"]
+    assert not page.page.xpath("//input[@name='wait'][@aria-describedby or @aria-invalid]")
+
+
 def test_all_fields_at_once_are_named_each_with_what_to_type_and_stay(busy: World) -> None:
     client = client_of(busy, "carl", "de")
     page = client.get("/publications/+new")

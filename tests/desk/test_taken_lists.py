@@ -28,16 +28,18 @@ from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import FIELDS, RecordState
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.model.errors import TooMany
-from webarcfs.archive.model.metadata import compact_time
+from webarcfs.archive.model.metadata import compact_time, format_time
 from webarcfs.web import table_files
 from webarcfs.web.routing import find_route
-from webarcfs.web.table_files import TableFile, as_csv, harmless
+from webarcfs.web.table_files import TableFile, as_csv, csv_pieces, harmless
 
 pytestmark = pytest.mark.store
 _TEMPLATES = Path(desk.__file__).parent / "theme/templates"
 #: More crawls than a page has rows.
 _CRAWLS = 57
 JOB, OPEN = record_id(_CRAWLS - 1), "20261201T030000-p"
+#: Jobs of the same publication that ended before, newest first.
+EARLIER = [record_id(9), record_id(5)]
 #: The text of an event, of a note and of a name, which a program of tables would take for a formula.
 FORMULA = '=HYPERLINK("http://evil.test/","x")'
 
@@ -79,7 +81,10 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     job_folder.save_item(archive.jobs / OPEN, job_folder.JobState(job=OPEN, publication="p"))
     report = archive.reports / JOB
     report.mkdir()
-    (report / "summary.json").write_text("{}", "utf-8")
+    summary = {"complete": True, "bytes": 10, "arcs": {"added": 1, "unchanged": 2}}
+    (report / "summary.json").write_text(json.dumps(summary), "utf-8")
+    for job in EARLIER:
+        (archive.reports / job).mkdir()
     line = "2026-10-01T03:00:00Z 200 10 http://www.example.test/ - - text/html #1 - - - archived\n"
     with gzip.open(report / "crawl.log.gz", "wt", encoding="utf-8") as log:
         log.write(line)
@@ -164,6 +169,17 @@ def test_a_list_has_all_rows_and_those_alone_that_its_page_chooses(full: World) 
     assert ["hosts", "www.example.test", "1", "10"] in report
 
 
+def test_the_file_of_finished_jobs_has_the_jobs_of_its_page_with_their_figures(full: World) -> None:
+    client = full.served.client("carl")
+    page = client.get("/running").page
+    shown = [href.rpartition("/")[2] for href in page.xpath("//th/a[starts-with(@href, '/report/')]/@href")]
+    entries = json.loads(client.get("/finished.json").text)
+    assert [entry["job"] for entry in entries] == shown == [JOB, *EARLIER], "all of one publication"
+    wanted = {"publication": "p", "begun": format_time(when(_CRAWLS - 1)), "result": "complete", "documents": 3,
+              "added": 1, "bytes": 10, "failures": 0}  # fmt: skip
+    assert wanted.items() <= entries[0].items()
+
+
 def test_pages_lead_to_their_lists(full: World) -> None:
     client = full.served.client("adam")
     for template, page in (("snapshots.html", "/snapshots"), ("registers.html", "/registers"),
@@ -194,6 +210,8 @@ def test_cells_are_no_formulas_and_a_list_is_never_cut() -> None:
     text = as_csv(("a", "b"), [("=x", 'say "hi", now'), (None, "two\nlines")]).decode()
     assert list(csv.reader(io.StringIO(text))) == [["a", "b"], ["'=x", 'say "hi", now'], ["", "two\nlines"]]
     assert json.loads(TableFile(("a",), [("=x",), (True,)]).written("json")) == [{"a": "=x"}, {"a": True}]
+    pieces = list(csv_pieces(("a",), ((number,) for number in range(1_200))))
+    assert len(pieces) == 3 and b"".join(pieces).split() == [b"a", *(b"%d" % number for number in range(1_200))]
     many = ((number,) for number in range(table_files.MOST_ROWS + 1))
     with pytest.raises(TooMany, match="100,000"):
         TableFile(("a",), many).written("csv")

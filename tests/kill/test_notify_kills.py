@@ -15,6 +15,7 @@ from agent.notifying import notifier
 from agent.notifying.notification_store import DeliveryState, NotificationStore
 from tests.kill.notifyvictim import POINTS
 from tests.support import forked, sinks
+from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.crawl
@@ -37,12 +38,7 @@ def test_each_receiver_gets_all_and_at_most_one_twice(archive: Archive, tmp_path
         )  # fmt: skip
         done = forked.run([sys.executable, "-m", "tests.kill.notifyvictim", point, str(archive.root)])
         assert done.returncode == -signal.SIGKILL, done.stderr
-        while True:
-            outcome = notifier.watch(archive, threading.Event())
-            assert outcome.failed == 0
-            with NotificationStore(archive) as store:
-                if store.counts() == dict.fromkeys(DeliveryState, 0):
-                    break
+        until(lambda: _tells_all(archive), "nothing waits any more")
         received = {
             "mail": [mail.id for mail in mails.mails],
             "command": [message["data"]["id"] for message in sinks.recorded(told)],
@@ -54,3 +50,10 @@ def test_each_receiver_gets_all_and_at_most_one_twice(archive: Archive, tmp_path
     for who, ids in received.items():
         assert set(ids) == set(types), who
         assert len(ids) - len(set(ids)) <= 1, (who, Counter(ids))
+
+
+def _tells_all(archive: Archive) -> bool:
+    """Watch once; return whether nothing waits any more."""
+    assert notifier.watch(archive, threading.Event()).failed == 0
+    with NotificationStore(archive) as store:
+        return store.counts() == dict.fromkeys(DeliveryState, 0)

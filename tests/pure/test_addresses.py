@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.crawl.scope import host_of, is_private, is_private_host, is_proxied, may_be_private
+from agent.crawl.scope import host_of, is_private, is_private_host, is_proxied, keeps_out, may_be_private, scope_of
 from webarcfs.archive.config.settings import CrawlSettings, Publication
+from webarcfs.archive.model.urls import domain_of
 
 pytestmark = pytest.mark.pure
 
@@ -88,6 +89,12 @@ def test_the_url_of_a_saved_page_permits_no_private_address_by_itself() -> None:
     for url in ("http://127.0.0.1:8080/", "http://localhost/", "http://[::1]/", "http://169.254.169.254/"):
         assert not _may(url, name="saved-e.org")
         assert _may(url, name="saved-e.org", private_addresses=True)
+        saved, permitted = (
+            Publication(name="saved-e.org", urls=(url,), crawl=CrawlSettings(private_addresses=is_permitted))
+            for is_permitted in (False, True)
+        )
+        assert keeps_out(scope_of(saved, None), domain_of(url))
+        assert not keeps_out(scope_of(permitted, None), domain_of(url))
 
 
 @pytest.mark.parametrize(

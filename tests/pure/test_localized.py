@@ -19,6 +19,11 @@ from webarcfs.web import language as languages
 
 pytestmark = pytest.mark.pure
 LANGUAGES = st.sampled_from(languages.LANGUAGES)
+#: Tables of settings that forms have.
+KINDS = (
+    settings.CrawlSettings, settings.Publication, settings.MountSettings, settings.BackupSettings,
+    settings.NotifySettings,
+)  # fmt: skip
 DEPTH = validators.whole_or_unlimited(0, UNLIMITED)
 
 
@@ -92,7 +97,7 @@ def test_a_number_that_is_shown_is_read_as_itself(number: float, language: str) 
 
 @given(st.text(max_size=200), LANGUAGES)
 def test_whatever_is_typed_is_taken_or_explained(typed: str, language: str) -> None:
-    for kind in (settings.CrawlSettings, settings.Publication, settings.MountSettings, settings.BackupSettings):
+    for kind in KINDS:
         for setting in dataclasses.fields(kind):
             if "check" not in setting.metadata:
                 continue
@@ -102,6 +107,17 @@ def test_whatever_is_typed_is_taken_or_explained(typed: str, language: str) -> N
             except ValueError as error:
                 assert str(error).startswith(("“", "„")), "it repeats what was typed, and says what to type"
                 assert "_" not in setting.name or setting.name not in str(error) or setting.name in typed
+
+
+@pytest.mark.parametrize("language", languages.LANGUAGES)
+def test_each_table_has_an_example_of_a_line_that_is_taken(language: str) -> None:
+    checks = [setting.metadata["check"] for setting in dataclasses.fields(settings.Publication) if setting.metadata]
+    tables = [check for check in checks if hasattr(check, "table")]
+    assert settings.Exclusion in {check.table for check in tables}
+    for check in tables:
+        example = localized.what_to_type(check, language).partition(": ")[2]
+        line = "www.example.org/old/* # moved" if check.table is settings.Exclusion else example
+        assert line and len(check(localized.value_of(check, line, language))) == 1, check.table
 
 
 def test_no_bound_is_a_word_in_the_language_of_the_page() -> None:

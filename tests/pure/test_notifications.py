@@ -238,6 +238,15 @@ def test_a_report_tells_an_incomplete_crawl_from_one_that_shrank() -> None:
     assert many.text.startswith("the crawl of a is incomplete: h0.org (dns)") and many.text.endswith("7 more hosts")
 
 
+@pytest.mark.parametrize("kind, words", [
+    ("town", "the crawl of town"), ("town+occasion", "the crawl on an occasion of town"),
+    ("town+patch", "the patch of a crawl of town"), ("e.org+page", "the saved page of e.org"),
+    ("town+0abc", "the import into town"),
+])  # fmt: skip
+def test_each_kind_of_job_has_its_name(kind: str, words: str) -> None:
+    assert conditions.failed_job(kind, f"20261130T070000-{kind}", "dns", 1).text == f"{words} failed: dns"
+
+
 def test_nothing_captured_is_said_after_two_intervals() -> None:
     publication = Publication(name="a", urls=("http://e.org/",), crawl=CrawlSettings(interval=Interval(1, "month")))
     since = datetime(2026, 1, 31, 3, tzinfo=CET)
@@ -258,6 +267,15 @@ def test_the_bounds_of_disk_and_backup() -> None:
     assert conditions.backup_state({"finished": format_time(AT - timedelta(days=6))}, AT, week) is BackupState.GOOD
     for mark in ({"finished": format_time(AT - timedelta(days=7))}, {"finished": ""}, {}, {"finished": 7}):
         assert conditions.backup_state(mark, AT, week) is BackupState.OLD
+
+
+def test_a_backup_that_runs_is_as_old_as_the_last_whole_one() -> None:
+    """Else people would be told of each backup as it begins, and again as it ends."""
+    week = Interval(1, "week")
+    runs = {"finished": None, "last": format_time(AT - timedelta(days=6))}
+    assert conditions.backup_state(runs, AT, week) is BackupState.GOOD
+    for last in (format_time(AT - timedelta(days=7)), None, 7):
+        assert conditions.backup_state({**runs, "last": last}, AT, week) is BackupState.OLD
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.sqlite_file import SqliteFile
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
+from webarcfs.archive.system.cache import identity
 from webarcfs.web import language as languages
 
 pytestmark = pytest.mark.store
@@ -282,6 +283,30 @@ def test_a_page_asks_no_list_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPat
                 assert room.get(f"/snapshot/{records[2].id}").status == 200
             assert counts["catalogue/shown_of_publication"] == 1
             assert counts["catalogue/shown_before"] == count + 1
+
+
+def test_a_request_looks_at_the_files_of_the_settings_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each publication may have a file, and there may be hundreds."""
+    archive = archives.make_archive(tmp_path)
+    Catalogue(archive).save([record(1, RecordState.RELEASED, of=1)], "test", "one")
+    with Database(archive.database):
+        pass
+    archive.settings.write_text('[save]\naddress = "https://desk.example/"\n')
+    looks: list[tuple[Path, ...]] = []
+
+    def counting(*paths: Path) -> tuple[object, ...]:
+        looks.append(paths)
+        return identity(*paths)
+
+    monkeypatch.setattr("webarcfs.room.visit.identity", counting)
+    leading = {"/web/*/http://e.example/": 200, "/web/20200101000000/http://e.example/": 404,
+               "/notice/external?url=http%3A%2F%2Fe.example%2F": 200}  # fmt: skip
+    with rooms.served(archive) as room:
+        for path, status in {"/": 200, "/publication/p0": 200, **leading}.items():
+            looks.clear()
+            answer = room.get(path)
+            assert (answer.status, len(looks)) == (status, 1), path
+            assert (b"save-page" in answer.body) is (path in leading), path
 
 
 def test_each_open_crawl_is_compared_with_the_open_one_before_it_and_the_link_says_its_date(tmp_path: Path) -> None:

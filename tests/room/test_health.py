@@ -55,6 +55,12 @@ def test_a_room_says_ok_or_not_ok_and_no_more(archive: Archive) -> None:
         assert answer.body == b"not ok\n"
         archive.access_rules.unlink()
         until(lambda: room.get("/healthz").status == 200, "it is well again")
+        for part in (archive.database, archive.catalogue / "refs/heads/main"):
+            aside = part.rename(part.with_name("aside"))
+            part.write_bytes(b"nothing of an archive")
+            until(lambda: room.get("/healthz").status == 503, f"{part} cannot be read")
+            aside.replace(part)
+            until(lambda: room.get("/healthz").status == 200, f"{part} can be read again")
         archive.root.rename(archive.root.with_name("gone"))
         until(lambda: room.get("/healthz").status == 503, "the archive is gone")
         assert room.get("/healthz").body == b"not ok\n"

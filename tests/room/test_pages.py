@@ -166,7 +166,7 @@ def test_what_the_archive_does_not_have_leads_to_the_desk_where_that_is_set(tmp_
     """S-save-1: with the address escaped. What is hidden is as if it were not there."""
     own = archives.make_archive(tmp_path)
     published(own, DOMAIN, {HOME: Page(b"<p>here")}, TIMES[0])
-    hidden = f"{HOME}hidden"
+    hidden = f"{HOME}kept-back"
     published(own, DOMAIN, {hidden: Page(b"<p>held")}, TIMES[1], state=RecordState.CHECKED, held=True)
     recover(own)
     missing = f"{HOME}no?a=1&b=%3Cc%3E"
@@ -188,6 +188,8 @@ def test_what_the_archive_does_not_have_leads_to_the_desk_where_that_is_set(tmp_
             assert link.attributes["href"] == f"https://desk.example/save?{urlencode({'url': url})}"
         for path in others:
             assert b"save-page" not in room.get(path).body, path
+        absent = room.get(f"/web/*/{HOME}absent").text
+        assert room.get(f"/web/*/{hidden}").text.replace("kept-back", "absent") == absent
 
 
 def test_external_links_have_number_titles_url_window_and_pages(room: Served) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support import crawls, forked
+from tests.support import crawls, forked, readercommand
 from tests.support.agents import agent, configure, reports
 from tests.support.crawls import end, start_command
 from tests.support.site import Site
@@ -141,8 +141,8 @@ def test_desk_and_room_log_json(archive: Archive, program: str, tmp_path: Path) 
     if program == "desk":
         process = start_command("desk", *own)
     else:
-        command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()", "serve"]
-        process = forked.Popen([*command, *own, "--replay-listen", "same", "--workers", "1"], stdout=-1, stderr=-1)
+        command = [*readercommand.COMMAND, "serve", *own, "--replay-listen", "same", "--workers", "1"]
+        process = forked.Popen(command, stdout=-1, stderr=-1)
     try:
         assert process.stdout is not None
         (told,) = _objects(process.stdout.readline())

@@ -23,12 +23,13 @@ from agent.crawl.server_locks import Slots
 from agent.jobs import crawljob
 from agent.maintenance import maintenance
 from agent.reports import report
-from agent.service import agent_status, scheduler
+from agent.service import agent_status, loop, scheduler
 from agent.service.loop import Dispatch, Service
 from agent.service.worker import End
 from tests.support import disks
 from tests.support.crawls import publish_as
 from tests.support.waiting import until
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.config.validators import Interval
@@ -274,6 +275,28 @@ def test_the_archive_is_put_in_order_once_a_day(archive: Archive) -> None:
     agent.maintain()
     until(agent.maintenance.ended, "maintenance has ended once more")
     assert not maintenance.due(archive, now())
+
+
+def test_the_ends_of_many_steps_are_told_together(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first at once; those after it by one notifier, a while later, and not each by one of its own."""
+    monkeypatch.setattr(loop, "_LEAST_BETWEEN_WATCHES", 4)
+    archive.settings.write_text('[notify]\ncommand = ["/bin/true"]\n')
+    agent = Service(archive, ())
+    agent.dispatch.settings = settings_files.load(archive.settings)[0]
+    agent.steps.ends += 1
+    agent._take_notifier()
+    assert list(agent.notifier) == ["notifier"]
+    until(agent.notifier.ended, "people were told")
+    begun = agent._no_watch_before
+    for _ in range(3):
+        agent.steps.ends += 1
+        agent._take_notifier()
+        assert not agent.notifier or time.monotonic() >= begun
+    until(lambda: (agent._take_notifier(), agent.notifier)[1], "people are told of the others")
+    assert time.monotonic() >= begun
+    until(agent.notifier.ended, "people were told")
+    agent._take_notifier()
+    assert not agent.notifier
 
 
 # -- items and definitions ---------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from agent.operations import saving
 from agent.operations.saving import SaveState, UrlRefusal
 from agent.service import loop
 from tests.support import crawls, nasty
-from tests.support.agents import agent, configure, reports
+from tests.support.agents import agent, command_of, configure, reports
 from tests.support.browsers import needs_chromium
 from tests.support.crawls import log_lines, summary_of
 from tests.support.resolving import PUBLIC, Sink, environment
@@ -131,7 +131,7 @@ def test_neither_publications_nor_pages_wait_for_the_other(
     with agent(archive, **settings) as running:
         until(lambda: reports(archive, "news"), "the publication is crawled")
         assert open_pages(archive) == len(pages)
-        assert sum(b"+page" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in running.workers()) <= 2
+        assert sum(b"+page" in command_of(pid) for pid in running.workers()) <= 2
         running.signal(signal.SIGTERM)
         assert running.stop() == 0
     for job in pages:

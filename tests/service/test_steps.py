@@ -126,7 +126,7 @@ def test_a_capture_of_a_record_outlives_the_agent(archive: Archive, site: Site) 
     assert (archive.jobs / job).is_dir() and Catalogue(archive).read(name)[0].state is RecordState.OPEN
     with agent(archive):
         until(lambda: Catalogue(archive).read(name)[0].state is RecordState.CAPTURED, "the record is captured")
-        until(lambda: not list(stepfolders.waiting(archive)), "the step has ended")
+        until(lambda: not list(archive.jobs.iterdir()), "the step has ended, and its folder is gone")
     found, _ = Catalogue(archive).read(name)
     assert found.job == job and [each.what for each in found.events] == ["new", "begun", "captured"]
     assert [each.id for each in Catalogue(archive).records("p")][1:] != [job] and not list(archive.jobs.iterdir())

@@ -11,6 +11,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -20,22 +22,26 @@ from typing import Any
 import pytest
 
 from agent.crawl.job_folder import JobState, Phase, save_item
+from agent.indexing.recovery import recover
 from agent.notifying import channels, notifier
 from agent.notifying.changes import Notification, NotificationGroup
 from agent.notifying.channels import WebhookChannel, channels_of, run_program
 from agent.notifying.notification_store import MOST_WAITING, DeliveryState, NotificationStore
 from agent.notifying.notifier import PAUSES
+from agent.notifying.observing import WatchedArchive, observe
 from agent.service import agent_status
 from tests.support import crawls, sinks
 from tests.support.agents import agent, configure, reports
 from tests.support.archives import make_archive
-from tests.support.crawls import run_command
+from tests.support.crawls import run_command, running_command
 from tests.support.disks import small_disk
+from tests.support.rooms import Page, published
 from tests.support.sinks import HttpSink, MailSink, Posted
 from tests.support.site import Site
 from tests.support.waiting import until
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import NotificationKind
 from webarcfs.archive.model.errors import Interrupted, SettingsError
 from webarcfs.archive.model.metadata import compact_time, format_time, now
 from webarcfs.archive.system import files
@@ -153,7 +159,8 @@ def test_each_event_arrives_by_each_way(archive: Archive, tmp_path: Path, mails:
 
 def test_the_agent_tells_of_its_crawls(archive: Archive, site: Site, hook: HttpSink) -> None:
     """An incomplete crawl, then one that is whole."""
-    more = sinks.settings(webhook=[hook.url], private_addresses=True)
+    # Of a busy machine it would also be told that nothing was captured for two intervals.
+    more = sinks.settings(webhook=[hook.url], private_addresses=True, events=["crawl-incomplete", "recovered"])
     site.gone("/a", 404)
     configure(
         archive, {"name": "p", "urls": [site.url("/"), site.url("/a")], "interval": "6 seconds"}, more=more, wait=0.0
@@ -209,6 +216,44 @@ def test_a_receiver_that_hangs_costs_a_crawl_nothing(archive: Archive, tmp_path:
     until(lambda: not _commands_of_group(pid), "it is killed with all that it started")
     with NotificationStore(archive) as store:
         assert store.counts()[DeliveryState.WAITING] == 1, "nobody has it yet"
+
+
+def test_a_receiver_that_hangs_delays_no_other_one(
+    archive: Archive, tmp_path: Path, mails: MailSink, hook: HttpSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S-tell-3. The first URL takes the connection and never answers, a program hangs; mail and the second URL go."""
+    monkeypatch.setattr(channels, "REQUEST_SECONDS", 100_000.0)
+    hangs = sinks.program(tmp_path / "hangs", "#!/bin/sh\nexec sleep 100000\n")
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as deaf, ThreadPoolExecutor(1) as other:
+        text = sinks.settings(
+            mail=["a@example.org"], sendmail=str(mails.sendmail), webhook=[_url_of(deaf), hook.url],
+            private_addresses=True, command=[str(hangs)],
+        )  # fmt: skip
+        archive.settings.write_text(text + _PUBLICATION)
+        watching = other.submit(notifier.watch, archive, stop)
+        try:
+            until(lambda: mails.mails and hook.requests, "the others have theirs")
+            assert not watching.done()
+        finally:
+            stop.set()
+        watching.result()
+    until(lambda: not any(thread.name.startswith("webhook ") for thread in threading.enumerate()), "it was reset")
+
+
+def _url_of(server: socket.socket) -> str:
+    return f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+def test_a_request_that_is_not_answered_ends_after_its_bound(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S-tell-3: after 30 seconds, and a program after 60."""
+    assert (channels.REQUEST_SECONDS, channels.PROGRAM_SECONDS) == (30, 60)
+    monkeypatch.setattr(channels, "REQUEST_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        archive.settings.write_text(sinks.settings(webhook=[_url_of(deaf)], private_addresses=True))
+        (way,) = channels_of(archive, settings_files.load(archive.settings)[0])
+        reply = way.send(_message(archive), threading.Event())
+    assert not reply.is_taken and not reply.is_final, reply
 
 
 def _commands_of_group(group: int) -> str:
@@ -434,6 +479,47 @@ def test_who_is_told_later_hears_of_all_that_is_amiss_then(archive: Archive, tmp
     assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"]
 
 
+def test_a_faulty_publication_hides_nothing_of_the_archive(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path)
+    published(archive, "www.example.org", {"http://www.example.org/": Page(b"<p>x")}, now())
+    recover(archive)
+    archive.publications.mkdir(exist_ok=True)
+    for more, faulty in (("", set()), ("depth = 'deep'\n", {"a"})):
+        (archive.publications / "a.toml").write_text(_PUBLICATION + more)
+        apart: dict[str, list[str]] = {}
+        settings, _ = settings_files.load(archive.settings, apart=apart)
+        assert set(apart) == faulty
+        observation, _ = observe(WatchedArchive(archive, settings, now(), frozenset(apart)), {})
+        assert NotificationKind.INDEX_BEHIND in {condition.kind for condition in observation.amiss}
+
+
+def test_a_crawl_of_a_publication_with_faults_is_told_once(archive: Archive) -> None:
+    """At once, and as what lasts: that it is over is said when its settings can be read again."""
+    archive.publications.mkdir(exist_ok=True)
+    archive.settings.write_text(sinks.settings(command=["/bin/true"]))
+
+    def told(more: str = "") -> list[str]:
+        (archive.publications / "a.toml").write_text(_PUBLICATION + more)
+        return [message.kind for message in watch(archive).queued if message.subject == "a"]
+
+    faulty = "depth = 'deep'\n"
+    add_report(archive, "a", 90)
+    assert told() == []
+    add_report(archive, "a", 60, complete=False)
+    assert [told(faulty), told(faulty), told(), told()] == [["crawl-incomplete"], [], [], []]
+    add_report(archive, "a", 30)
+    assert [told(faulty), told(), told()] == [[], ["recovered"], []]
+
+
+def test_a_publication_with_faults_that_may_be_retired_is_told_of_by_new_reports_alone(archive: Archive) -> None:
+    archive.publications.mkdir(exist_ok=True)
+    archive.settings.write_text(sinks.settings(command=["/bin/true"]))
+    add_report(archive, "a", 90, complete=False)
+    for more in ("depth = 'deep'\n", "retired = true\n", "retired = true\ndepth = 'deep'\n"):
+        (archive.publications / "a.toml").write_text(_PUBLICATION + more)
+        assert "a" not in {message.subject for message in watch(archive).queued}
+
+
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
@@ -447,10 +533,28 @@ def test_a_damaged_file_is_put_aside_and_people_are_told_once_more(archive: Arch
     assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"] * 2
 
 
+def test_damage_inside_the_file_is_found_before_anything_is_told(archive: Archive, tmp_path: Path) -> None:
+    """Its first page is sound, so it can be opened: what reads the rest says what to do."""
+    told = sinks.settings(command=[str(sinks.recorder(tmp_path / "tell", tmp_path / "told"))])
+    archive.settings.write_text(told + _PUBLICATION)
+    with NotificationStore(archive) as store:
+        sinks.queue(store, (replace(_message(archive), id=f"evt_{number}") for number in range(300)), "mail", now())
+    with archive.notifications.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(archive.notifications.stat().st_size - 4096))
+    done = run_command("notify", "list", "--archive", archive.root)
+    assert done.code == 2 and "webarc-agent watch" in done.err and "recover" not in done.err
+    watch(archive)
+    assert (archive.root / "notify.db.damaged").exists()
+    assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"]
+
+
 def test_a_queue_has_a_bound_and_what_is_over_it_is_counted(archive: Archive, caplog: pytest.LogCaptureFixture) -> None:
     message = _message(archive)
     with NotificationStore(archive) as store:
-        store.queue((replace(message, id=f"evt_{number}") for number in range(MOST_WAITING + 3)), ("command",), now())
+        sinks.queue(
+            store, (replace(message, id=f"evt_{number}") for number in range(MOST_WAITING + 3)), "command", now()
+        )
     with NotificationStore(archive) as store:
         assert store.counts() == {DeliveryState.WAITING: MOST_WAITING, DeliveryState.GIVEN_UP: 3}
         first = store.next("command", int(time.time()), 0)
@@ -460,7 +564,7 @@ def test_a_queue_has_a_bound_and_what_is_over_it_is_counted(archive: Archive, ca
 
 def test_what_waits_by_a_clock_that_was_set_back_is_due(archive: Archive) -> None:
     with NotificationStore(archive) as store:
-        store.queue([_message(archive)], ("command",), now() + timedelta(days=400))
+        sinks.queue(store, [_message(archive)], "command", now() + timedelta(days=400))
         assert store.next("command", int(time.time()), max(PAUSES)) is not None
 
 
@@ -485,10 +589,11 @@ def test_people_are_told_that_the_disk_is_full(tmp_path: Path) -> None:
 def test_two_at_once_tell_once(archive: Archive, tmp_path: Path) -> None:
     told = sinks.settings(command=[str(sinks.recorder(tmp_path / "tell", tmp_path / "told"))])
     archive.settings.write_text(told + _PUBLICATION)
-    processes = [crawls.start_command("watch", "--archive", archive.root) for _ in range(4)]
-    for process in processes:
-        _, errors = process.communicate()
-        assert process.returncode == 3, errors
+    with ExitStack() as stack:
+        watching = [stack.enter_context(running_command("watch", "--archive", archive.root)) for _ in range(4)]
+        for process in watching:
+            _, errors = process.communicate()
+            assert process.returncode == 3, errors
     watch(archive)
     assert [message["type"] for message in sinks.recorded(tmp_path / "told")] == ["agent-down"]
 

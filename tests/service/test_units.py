@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.service.units import Part, UnitOf, unit_text
-from tests.support import crawls
+from tests.support import crawls, readercommand
 from tests.support.agents import configure
 from tests.support.crawls import run_command
 from tests.support.site import Site
@@ -107,6 +107,16 @@ def test_what_a_unit_may_touch_follows_the_archive(archive: Archive) -> None:
     assert "ProtectHome=read-only" in unit_text(_template(Part.AGENT), at_home)
 
 
+def test_a_desk_sees_the_backup_whose_age_it_shows(archive: Archive) -> None:
+    archive.settings.write_text('[backup]\nto = "/run/user/backup"\n')
+    text = run_command("service", "print", "desk", "--archive", archive.root).out
+    assert "ProtectHome=read-only" in text and "/run/user" not in text, "it reads it only"
+    desk = UnitOf(part=Part.DESK, name="x", root=Path("/srv/x"), programs=Path("/opt/bin"), user="a", group="a")
+    assert "ProtectHome=true" in unit_text(_template(Part.DESK), desk)
+    reads = dataclasses.replace(desk, reads=(Path("/home/backup"),))
+    assert "ProtectHome=read-only" in unit_text(_template(Part.DESK), reads)
+
+
 def test_a_unit_of_ones_own_needs_no_root(archive: Archive, tmp_path: Path) -> None:
     for part in ("agent", "desk", "room"):
         done = run_command(
@@ -187,8 +197,7 @@ def test_everything_works_without_a_home_folder(archive: Archive, tmp_path: Path
     run("service", "print", "agent", "--archive", archive.root)
     run("status", "--archive", "nobody", code=2)
     done = subprocess.run(
-        [crawls.COMMAND[0], "-c", "from webarcfs.commands.cli import main; main()", "serve", "--check", "--archive",
-         archive.root, "--listen", "0"],
+        [*readercommand.COMMAND, "serve", "--check", "--archive", archive.root, "--listen", "0"],
         capture_output=True, text=True, check=False, env=environment, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

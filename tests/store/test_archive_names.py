@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -83,16 +84,14 @@ def test_a_list_with_faults_is_named(lists: tuple[Path, Path], text: str, fault:
 
 @given(st.text(max_size=60))
 def test_any_list_is_read_or_refused(text: str) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        path = Path(os.environ.get("TMPDIR", "/tmp")) / f"list-{os.getpid()}.toml"
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        path = Path(folder) / "archives.toml"
         patch.setattr(named_archives, "lists", lambda: (path,))
+        path.write_text(text, "utf-8", "replace")
         try:
-            path.write_text(text, "utf-8", "replace")
             assert all(archive.root.is_absolute() for archive in named_archives.named_archives())
         except SettingsError as error:
             assert str(path) in str(error)
-        finally:
-            path.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("home", ["", "/nonexistent", "relative", None])

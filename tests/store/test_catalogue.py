@@ -286,12 +286,15 @@ def test_people_decide_who_may(archive: Archive, monkeypatch: pytest.MonkeyPatch
         "[person.anna]\nroles = []\n",
         "[person.anna]\nroles = ['curator', 'king']\n",
         "[person.anna]\nroles = ['curator', 7]\n",
+        "[person.anna]\nroles = [['curator']]\n",
+        "[person.anna]\nroles = [{role = 'curator'}]\n",
         "[person.anna]\nrole = 'curator'\nroles = ['curator']\n",
         "[person.anna]\nname = 'Anna'\n",
         "[person.anna",
     ],
 )
 def test_people_with_faults_let_nobody_in(archive: Archive, text: str) -> None:
+    """S-people-1: also a file with `role` and `roles`."""
     archive.people.write_text(text)
     with pytest.raises(SettingsError):
         persons.acting(archive, Right.REVIEW)

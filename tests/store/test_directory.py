@@ -1,11 +1,12 @@
 """The archive as a directory."""
 
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.support.crawls import end, run_command, start_command
+from tests.support.crawls import run_command, running_command
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive, create, default_root, open_archive
 from webarcfs.archive.config.settings import Settings
@@ -97,10 +98,9 @@ def test_of_two_inits_at_once_one_makes_the_archive(tmp_path: Path) -> None:
     """The others say that it is one, and change nothing."""
     for number in range(5):
         root = tmp_path / f"a {number}"
-        commands = [start_command("init", root) for _ in range(3)]
-        ends = [(command.communicate(timeout=120)[1], command.wait(60)) for command in commands]
-        for command in commands:
-            end(command)
+        with ExitStack() as stack:
+            commands = [stack.enter_context(running_command("init", root)) for _ in range(3)]
+            ends = [(command.communicate()[1], command.returncode) for command in commands]
         assert sorted(code for _, code in ends) == [0, 1, 1], ends
         assert all("is an archive already" in said for said, code in ends if code)
         assert settings_files.load(open_archive(root).settings) == (Settings(), None)

@@ -20,7 +20,9 @@ from agent.cli import cli as agent_cli
 from agent.indexing.fulltext import bring_in_step
 from agent.notifying.changes import Notification
 from agent.notifying.notification_store import NotificationStore
+from tests.support import sinks
 from tests.support.surfaces import archive_of
+from tests.support.terminals import read_to_end
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import Role
@@ -126,7 +128,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
         _run("webarc-agent", made, *words)
     tell = Notification(id="evt_1", kind="crawl-failed", text=f'ä, "b"; {_LIKE_MARKUP}', at=now(), since=now())
     with NotificationStore(made) as store:
-        store.queue([tell], ("mail",), now())
+        sinks.queue(store, [tell], "mail", now())
     people.save(made, Person("anna", "Anna Ä", (Role.ADMINISTRATOR,), "anna"))
     (made.jobs / "20300101T000000-q").mkdir()
     report = made.reports / _JOB
@@ -252,6 +254,5 @@ def test_what_is_done_is_shown_on_a_terminal_as_it_is_called(monkeypatch: pytest
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as terminal, redirect_stderr(terminal), Display(error_console()) as progress:
         progress(f"{_HOST} :on:", 1, 2)
-    shown = os.read(ours, 65536).decode()
-    os.close(ours)
+    shown = read_to_end(ours).decode()
     assert f"{_HOST} :on:" in shown and "1 of 2" in shown

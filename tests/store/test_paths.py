@@ -20,7 +20,7 @@ from PIL import Image
 from agent.cli import cli as agent_cli
 from agent.indexing import fulltext
 from agent.indexing.recovery import recover
-from tests.support import archives
+from tests.support import archives, crawls, readercommand
 from tests.support.rooms import Page, published
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
@@ -32,8 +32,7 @@ pytestmark = pytest.mark.store
 URL = "http://www.example.org/"
 #: The folder in which commands are called, and the beginning of each name.
 ODD = "\u00dcmlaut und\n\u65e5\u672c 'x' \"y\" $HOME *"
-_AGENT = (sys.executable, "-c", "from agent.cli import main; main()")
-_READER = (sys.executable, "-c", "from webarcfs.commands.cli import main; main()")
+_AGENT, _READER = crawls.COMMAND, readercommand.COMMAND
 #: Parameters that are no files of commands, though their metavar says so: command and parameter → why.
 NO_PATHS = {
     ("webarc cat", "document_"): "a path in the archive",

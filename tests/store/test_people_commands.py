@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import tomllib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.crawls import Done, run_command, start_command
+from tests.support.crawls import Done, run_command, running_command
 from tests.support.histories import DOMAIN, History, Step
 from tests.support.recorded import published
 from webarcfs.archive.catalogue import people
@@ -139,8 +140,10 @@ def test_an_empty_file_of_people_locks_nobody_out(archive: Archive) -> None:
 def test_of_two_first_persons_at_once_one_is_first(archive: Archive) -> None:
     """S-people-2."""
     keys = [f"p{number}" for number in range(6)]
-    processes = [start_command("people", "add", key, "--archive", archive.root, LOGNAME=key) for key in keys]
-    ended = [(process, *process.communicate(timeout=240)) for process in processes]
+    with ExitStack() as stack:
+        words = ("--archive", archive.root)
+        processes = [stack.enter_context(running_command("people", "add", key, *words, LOGNAME=key)) for key in keys]
+        ended = [(process, *process.communicate()) for process in processes]
     won = [out for process, out, _ in ended if process.returncode == 0]
     assert len(won) == 1 and len(table(archive)) == 1
     (first,) = table(archive)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
 import logging
 import os
@@ -13,10 +11,10 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator, Mapping
 from fcntl import ioctl
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -24,6 +22,8 @@ import pytest
 from agent.cli import cli as agent_cli
 from tests.support.mounts import SCRIPTS
 from tests.support.surfaces import archive_of
+from tests.support.terminals import read_to_end
+from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.commands.cli import cli as reader_cli
 from webarcfs.commands.listing import CUT, Mood, error_console, has_colours, styled
@@ -110,23 +110,17 @@ def _on_terminal(archive: Archive, columns: int, *words: str, **environment: str
     """Run a program on a terminal of so many columns; return what it shows."""
     program, *rest = words
     ours, theirs = pty.openpty()
-    try:
-        ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        process = subprocess.Popen(
-            [SCRIPTS / program, *rest],
-            env={**_environment(archive), **environment},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-        )
-        os.close(theirs)
-        shown = b""
-        with contextlib.suppress(OSError):  # EIO: the last process has closed it
-            while part := os.read(ours, 65536):
-                shown += part
-        assert process.wait() in {0, 3}, shown
-    finally:
-        os.close(ours)
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    process = subprocess.Popen(
+        [SCRIPTS / program, *rest],
+        env={**_environment(archive), **environment},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = read_to_end(ours)
+    assert process.wait() in {0, 3}, shown
     return shown.decode().replace("\r\n", "\n")
 
 
@@ -249,8 +243,7 @@ def _lines_of_progress(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_a_line_comes_though_a_single_thing_takes_long(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "webarc"), Display(error_console(), between_lines=0.05) as display:
         display("copy repositories", 1, 3)
-        while len(caplog.records) < 3:
-            time.sleep(0.01)
+        until(lambda: len(caplog.records) >= 3, "lines come", every=0.01)
     assert {line.partition(",")[0] for line in _lines_of_progress(caplog)} == {"copy repositories: 1 of 3"}
     assert count_of(3, 0) == "3"
 
@@ -264,12 +257,11 @@ def test_lines_are_no_more_than_one_in_their_time(caplog: pytest.LogCaptureFixtu
 
 def test_rate_and_rest_are_said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1000))
-    monkeypatch.setattr("webarcfs.commands.output.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("webarcfs.commands.output.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     with caplog.at_level(logging.INFO, "webarc"), Display(error_console(), between_lines=0.05) as display:
         for number in range(5):
             display("index snapshots", number, 10)
-        while not caplog.records:
-            time.sleep(0.01)
+        until(lambda: caplog.records, "a line comes", every=0.01)
     assert re.fullmatch(r"index snapshots: 4 of 10, [0-9.]+/s, .* left", _lines_of_progress(caplog)[0])
 
 
@@ -304,15 +296,8 @@ def test_what_is_found_goes_to_a_pipe_while_bars_are_drawn(tmp_path: Path) -> No
         text=True,
     )
     os.close(theirs)
-    drawn = b""
     assert process.stdout is not None
-    try:
-        while part := os.read(ours, 65536):
-            drawn += part
-    except OSError as error:
-        assert error.errno == errno.EIO
-    finally:
-        os.close(ours)
+    drawn = read_to_end(ours)
     findings = process.stdout.read()
     process.stdout.close()
     assert process.wait() == 2

@@ -265,7 +265,20 @@ def test_reasons_that_cannot_be_read_change_nothing_for_readers(tmp_path: Path, 
     )
 
 
-_REASONS = ["\u05e2\u05e8\u05d1 <b> & 'x'", "\u4f8b" * 1_000, 'a "quoted" \\ one', "two\n lines\tand tabs", "{} - null"]
+def test_rules_are_listed_where_the_file_of_reasons_cannot_be_opened(tmp_path: Path) -> None:
+    """S-withhold-3."""
+    archive = _archive(tmp_path, f"{_HOME}a")
+    (withheld,) = withholding.withhold(archive, [f"{_HOME}a"], _ANNA, reason="Mrs Doe complained")
+    assert access_rules.load_with_fault(archive) == (access_rules.load_for_staff(archive), "")
+    archive.access_reasons.unlink()
+    archive.access_reasons.mkdir()
+    rules, fault = access_rules.load_with_fault(archive)
+    assert rules == access_rules.load(archive) and "access-reasons.json" in fault
+    listed = run_command("withhold", "--list", "--archive", archive.root)
+    assert listed.code == 0 and withheld.id in listed.out and "the reasons cannot be read" in listed.err
+
+
+_REASONS = ["\u05e2\u05e8\u05d1 <b> & 'x'", "\u4f8b" * 4_000, 'a "quoted" \\ one', "two\n lines\tand tabs", "{} - null"]
 
 
 @pytest.mark.parametrize("reason", _REASONS, ids=range(len(_REASONS)))
@@ -277,7 +290,7 @@ def test_reasons_in_every_script_come_back_as_a_line(tmp_path: Path, reason: str
     assert {rule.public_text for rule in access_rules.load(archive).rules} == {" ".join(reason.split())}
 
 
-@pytest.mark.parametrize("reason", ["x" * 10_240, "a\0b", "a\x1bb", "a\udcffb"])
+@pytest.mark.parametrize("reason", ["x" * 4_001, "x" * 10_240, "a\0b", "a\x1bb", "a\udcffb"])
 def test_a_hostile_reason_is_a_clear_error_and_writes_nothing(tmp_path: Path, reason: str) -> None:
     """S-withhold-4."""
     archive = _archive(tmp_path, f"{_HOME}a")

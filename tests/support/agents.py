@@ -77,7 +77,7 @@ class RunningAgent:
 
     def workers(self) -> list[int]:
         """The processes of its jobs: neither the indexer nor maintenance, which come when they are due."""
-        return [pid for pid in self.children() if b"agent.service.worker" in _command(pid)]
+        return [pid for pid in self.children() if b"agent.service.worker" in command_of(pid)]
 
     def children(self) -> list[int]:
         """All its processes."""
@@ -146,7 +146,8 @@ def _kill(pid: int) -> None:
         return
 
 
-def _command(pid: int) -> bytes:
+def command_of(pid: int) -> bytes:
+    """The command line of a process; empty once it has gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,16 @@ def start_command(*arguments: str | Path, stdin: str = "", **environment: str) -
             pipe.write(stdin)
         process.stdin = None  # `communicate` would use it
     return process
+
+
+@contextmanager
+def running_command(*arguments: str | Path, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """`webarc-agent` with these arguments, which does not outlive the block."""
+    process = start_command(*arguments, **environment)
+    try:
+        yield process
+    finally:
+        end(process)
 
 
 def end(process: subprocess.Popen[str]) -> None:

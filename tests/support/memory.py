@@ -1,10 +1,11 @@
-"""How much memory libraries in C have of this process: what Python's garbage collector does not know of."""
+"""How much memory this process has: its peak, and what libraries in C keep, unknown to the garbage collector."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 from collections.abc import Callable
+from pathlib import Path
 
 _FIELDS = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
 
@@ -23,6 +24,12 @@ def kept(work: Callable[[], object], times: int) -> float:
         work()
     gc.collect()
     return (_in_use() - before) / times
+
+
+def peak() -> int:
+    """The most memory that this program has had, in kB. Not ru_maxrss: that begins with the peak of the parent."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
 def _in_use() -> int:

@@ -23,8 +23,6 @@ from unittest import mock
 PUBLIC = "127.0.0.2"
 _NAMES = "WEBARC_TEST_NAMES"
 _START = "from tests.support.resolving import install_from_environment\ninstall_from_environment()\n"
-#: Modules that judge addresses.
-_JUDGES = ("scope", "http_connections", "http_fetcher", "loop", "wget")
 
 
 class _Resolver:
@@ -53,8 +51,7 @@ def resolving(names: Mapping[str, Sequence[str]]) -> Iterator[Counter[str]]:
     from agent.crawl import http_connections, http_fetcher, loop, scope, wget
 
     resolver, judge = _Resolver(names), scope.is_private
-    modules = (scope, http_connections, http_fetcher, loop, wget)
-    assert len(modules) == len(_JUDGES)
+    modules = (scope, http_connections, http_fetcher, loop, wget)  # which judge addresses
     scope.is_private_domain.cache_clear()
     with mock.patch.object(socket, "getaddrinfo", resolver.getaddrinfo):
         patches = [

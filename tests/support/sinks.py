@@ -8,15 +8,19 @@ import email.policy
 import json
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
+
+from agent.notifying.changes import Notification
+from agent.notifying.notification_store import NotificationStore
 
 _SENDMAIL = """#!{python} -S
 import smtplib, sys
@@ -159,6 +163,12 @@ def recorder(path: Path, into: Path) -> Path:
 def recorded(into: Path) -> list[dict[str, Any]]:
     """What the program of `recorder` got."""
     return [json.loads(line) for line in into.read_text("utf-8").splitlines()] if into.exists() else []
+
+
+def queue(store: NotificationStore, notifications: Iterable[Notification], target: str, at: datetime) -> None:
+    """Queue notifications for a target, as if they followed from what was observed."""
+    queued = tuple(notifications)
+    store.take(lambda known, _: (known, {}, queued), [target], at)
 
 
 def settings(*, disk_free: str = "0", **values: str | bool | Sequence[str]) -> str:

@@ -483,6 +483,18 @@ def load_for_staff(archive: Archive) -> AccessRules:
     return _with_reasons(parse(_text_of(archive), str(archive.access_rules)), load_reasons(archive))
 
 
+def load_with_fault(archive: Archive) -> tuple[AccessRules, str]:
+    """Return the rules with their reasons, and no fault; where these cannot be read, the rules alone, and why.
+
+    Raises as `load`.
+    """
+    rules = parse(_text_of(archive), str(archive.access_rules))
+    try:
+        return _with_reasons(rules, load_reasons(archive)), ""
+    except (SettingsError, OSError) as error:
+        return rules.without_reasons, str(error)
+
+
 def _text_of(archive: Archive) -> str:
     try:
         return archive.access_rules.read_text("utf-8-sig")

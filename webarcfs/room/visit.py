@@ -202,9 +202,12 @@ class Services:
         self._repositories: ReaderRepositories | None = None
         self._settings: Settings | None = None
 
-    def look(self) -> None:
-        """Notice what changed in the archive since the last request. Raises what the gate raises."""
-        self._settings = None
+    def look(self, settings: Settings | None = None) -> None:
+        """Notice what changed in the archive since the last request. Raises what the gate raises.
+
+        `settings` are those that were read for this request already: it costs a look at each publication's file.
+        """
+        self._settings = settings
         self.gate.look()
         self.gate.rules()
 
@@ -260,15 +263,15 @@ class OfThread(threading.local):
         self._shared = shared
         self._known: OrderedDict[Reader, Services] = OrderedDict()
 
-    def of(self, reader: Reader) -> Services:
-        """Return the services of a reader in this thread, in step with the archive."""
+    def of(self, reader: Reader, settings: Settings | None = None) -> Services:
+        """Return the services of a reader in this thread, in step with the archive; `settings` as `look` has them."""
         services = self._known.get(reader)
         if services is None:
             services = self._known[reader] = Services(self._shared, reader)
             while len(self._known) > _READERS:
                 self._known.popitem(last=False)[1].close()
         self._known.move_to_end(reader)
-        services.look()
+        services.look(settings)
         return services
 
 

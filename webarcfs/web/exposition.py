@@ -62,7 +62,7 @@ class MetricFamily:
 
     def states(self, state: str, states: Iterable[str], labels: Mapping[str, str]) -> str:
         """Return the lines of a set of states, of which one holds. Their label has the name of the family."""
-        return "".join(self.sample(float(one == state), {**labels, self.name: one}) for one in states)
+        return "".join(self.sample(float(name == state), {**labels, self.name: name}) for name in states)
 
 
 def page(families: Iterable[tuple[MetricFamily, str]], form: MetricForm) -> bytes:

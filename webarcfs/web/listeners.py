@@ -80,7 +80,7 @@ def address(text: str) -> Address:
     host, _, port = ("127.0.0.1", "", text) if text.isdecimal() else text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
-        is_host = _is_ip(host) and ":" in host
+        is_host = is_ip(host) and ":" in host
     else:
         is_host = _HOST.fullmatch(host) is not None
     if not is_host or not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) in PORTS):
@@ -91,7 +91,7 @@ def address(text: str) -> Address:
 def host_name(text: str) -> str:
     """Return a host name or IP address that a listener may be asked for. Raises UsageError for anything else."""
     host = text.removeprefix("[").removesuffix("]")
-    if not (_HOST.fullmatch(host) or _is_ip(host)):
+    if not (_HOST.fullmatch(host) or is_ip(host)):
         raise UsageError(f"{text!r} is no host name; write archive.example.org, without scheme and port")
     return host
 
@@ -109,7 +109,7 @@ def origin(text: str) -> str:
     except ValueError:
         raise UsageError(f"{text!r} is no origin; write https://room.example.org") from None
     host = parts.hostname or ""
-    is_host = _HOST.fullmatch(host) or _is_ip(host)
+    is_host = _HOST.fullmatch(host) or is_ip(host)
     more = parts.path not in ("", "/") or parts.query or parts.fragment or parts.username is not None
     if parts.scheme not in ("http", "https") or not is_host or more:
         raise UsageError(f"{text!r} is no origin; write https://room.example.org, without a path")
@@ -120,10 +120,16 @@ def origin(text: str) -> str:
 
 def is_wildcard(host: str) -> bool:
     """Return whether a host means all addresses of a machine."""
-    return _is_ip(host) and ip_address(host).is_unspecified
+    return is_ip(host) and ip_address(host).is_unspecified
 
 
-def _is_ip(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether a host means this machine alone."""
+    return host == "localhost" or (is_ip(host) and ip_address(host).is_loopback)
+
+
+def is_ip(host: str) -> bool:
+    """Return whether a host is an IP address, without brackets."""
     try:
         ip_address(host)
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -14,6 +14,8 @@ from webarcfs.archive.system import clocks
 
 #: Rows that a file has at most.
 MOST_ROWS = 100_000
+#: Rows of a piece of CSV.
+_PIECE = 500
 #: How a file is asked for, as the ending of its path.
 KINDS = ("csv", "json")
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
@@ -44,11 +46,21 @@ class TableFile:
 
 def as_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     """Return rows as CSV (RFC 4180) that no program of tables takes for formulas."""
-    text = io.StringIO()
-    writer = csv.writer(text)
+    return b"".join(csv_pieces(columns, rows))
+
+
+def csv_pieces(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Generator[bytes, None, None]:
+    """Yield the same in pieces, as the rows are read: for lists of any length."""
+    piece = io.StringIO()
+    writer = csv.writer(piece)
     writer.writerow(columns)
-    writer.writerows([harmless(value) for value in row] for row in rows)
-    return text.getvalue().encode("utf-8", "replace")
+    for number, row in enumerate(rows, 1):
+        writer.writerow([harmless(value) for value in row])
+        if number % _PIECE == 0:
+            yield piece.getvalue().encode("utf-8", "replace")
+            piece.seek(0)
+            piece.truncate()
+    yield piece.getvalue().encode("utf-8", "replace")
 
 
 def harmless(value: object) -> object:

@@ -193,14 +193,10 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     fault = fault_of_reasons = ""
     rules: tuple[AccessRule, ...] = ()
     try:
-        rules = access_rules.load(visit.desk.archive).rules
+        known, fault_of_reasons = access_rules.load_with_fault(visit.desk.archive)
+        rules = known.rules
     except SettingsError as error:
         fault = str(error)
-    else:
-        try:
-            rules = access_rules.load_for_staff(visit.desk.archive).rules
-        except SettingsError as error:
-            fault_of_reasons = str(error)
     answers = (
         (str(Access.BLOCK), text(words.msgid("that it is withheld"))),
         (str(Access.EXCLUDE), text(words.msgid("nothing, as if it were not there"))),

@@ -41,15 +41,14 @@ def sets_of(visit: DeskVisit, record: Record, groups: Iterable[tuple[str, tuple[
     After a conflict, what the archive has by now is beside what was typed.
     """
     roles = visit.person.roles
-    is_conflict = visit.problem is not None and visit.problem.status == 409
-    field_sets = [FieldSet(words.ABOUT, tuple(_about(visit, record, is_conflict=is_conflict)))]
+    field_sets = [FieldSet(words.ABOUT, tuple(_about(visit, record)))]
     for number, members in groups:
         shown = []
         for field in members:
             value = record.text(field.number)
             if may_edit(field, roles, is_fetched=bool(record.parts)):
                 typed = visit.typed(field.name, value)
-                shown.append(of_field(visit, field, typed, now=value if is_conflict and typed != value else None))
+                shown.append(of_field(visit, field, typed, now=value if visit.is_conflict and typed != value else None))
             elif value:
                 shown.append(of_field(visit, field, value, is_told=True))
         if shown:
@@ -57,13 +56,17 @@ def sets_of(visit: DeskVisit, record: Record, groups: Iterable[tuple[str, tuple[
     return tuple(field_sets)
 
 
-def _about(visit: DeskVisit, record: Record, *, is_conflict: bool) -> Iterable[FormField]:
+def _about(visit: DeskVisit, record: Record) -> Iterable[FormField]:
     for name in ABOUT:
         value = getattr(record, name).text
         typed = visit.typed(name, value)
         label, help_text = words.of_about(name, visit.desk.look_up(visit.language))
         yield FormField(
-            name=name, label=label, value=typed, help=help_text, now=value if is_conflict and typed != value else None
+            name=name,
+            label=label,
+            value=typed,
+            help=help_text,
+            now=value if visit.is_conflict and typed != value else None,
         )
 
 
@@ -103,7 +106,7 @@ class FormSetting:
 def of_setting(visit: DeskVisit, shown: FormSetting, *, is_open: bool) -> FormField:
     """Return the field of a setting, in the language of the page; not `is_open`: its value is shown, as people read it.
 
-    After a conflict (409), what the archive has by now is beside what was typed.
+    After a conflict, what the archive has by now is beside what was typed.
     """
     text = visit.desk.look_up(visit.language)
     choices = _choices_of(visit, shown)
@@ -119,8 +122,7 @@ def of_setting(visit: DeskVisit, shown: FormSetting, *, is_open: bool) -> FormFi
     if choices and not shown.has_above and not typed:
         typed = in_force
     value, other = _usual(visit, shown, typed) if kind == "interval" else (typed, "")
-    is_conflict = visit.problem is not None and visit.problem.status == 409
-    now_is = current if is_conflict and typed != current else None
+    now_is = current if visit.is_conflict and typed != current else None
     return FormField(
         name=shown.name,
         label=shown.label(visit),

@@ -1,14 +1,12 @@
 """`/running`: what runs, what comes next, and what the jobs brought that ended last; Today shows some of these, too.
 
 What ended is read from the newest reports: result, documents, bytes, duration, failures, and why. It is kept until
-another report comes.
+another report comes, or the catalogue changes: a report is there before the record of its crawl.
 """
 
 from __future__ import annotations
 
-import heapq
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -24,8 +22,9 @@ from agent.pipeline.domain_run import ARC_COUNTS
 from agent.reports import url_fates
 from agent.reports.counted_urls import Lack, UrlSelection
 from agent.reports.explanations import explanation_of
-from agent.reports.report import hosts_in, missing_in
+from agent.reports.report import Missing, hosts_in, missing_in
 from agent.service import agent_status
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import parse_time
@@ -58,30 +57,36 @@ def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 def newest(visit: DeskVisit, most: int = MOST) -> list[FinishedJob]:
     """Return the jobs that ended last, the newest first."""
     archive = visit.desk.archive
-    key = ("finished", archive.reports.stat().st_mtime_ns, most, visit.language)
-    found: list[FinishedJob] = visit.desk.kept(key, lambda: _newest(visit, most))
-    return found
+    state = Catalogue(archive).state()
+    commit = None if state is None else state.commit
+    key = ("finished", archive.reports.stat().st_mtime_ns, commit, most, visit.language)
+    return visit.desk.kept(key, lambda: _newest(visit, most))
 
 
 def _newest(visit: DeskVisit, most: int) -> list[FinishedJob]:
-    with os.scandir(visit.desk.archive.reports) as entries:
-        names = heapq.nlargest(most, (entry.name for entry in entries if entry.name[:1].isdecimal()))
+    summaries = list(_summaries(visit, most))
     with snapshots.open_tables(visit) as records:
-        rows = {name: records.row(_patched(visit, name) or name) for name in names}
-    hrefs = {name: "" if row is None else snapshots.href_of(row.id) for name, row in rows.items()}
-    return [_finished(visit, name, hrefs[name]) for name in names]
+        rows = [records.row(str(summary.get("patches") or job)) for job, summary in summaries]
+    hrefs = ["" if row is None else snapshots.href_of(row.id) for row in rows]
+    return [_finished(visit, job, summary, href) for (job, summary), href in zip(summaries, hrefs, strict=True)]
 
 
-def _patched(visit: DeskVisit, job: str) -> str:
-    return str(url_fates.summary_of(visit.desk.archive, job).get("patches", ""))
+def read_ended(visit: DeskVisit, most: int) -> Iterator[FinishedJob]:
+    """Yield the same as their reports are read, for lists of any length: without the paths of their crawls."""
+    for job, summary in _summaries(visit, most):
+        yield _finished(visit, job, summary, "")
 
 
-def _finished(visit: DeskVisit, job: str, record: str) -> FinishedJob:
-    summary = url_fates.summary_of(visit.desk.archive, job)
+def _summaries(visit: DeskVisit, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    for job in url_fates.report_names(visit.desk.archive)[:most]:
+        yield job, url_fates.summary_of(visit.desk.archive, job)
+
+
+def _finished(visit: DeskVisit, job: str, summary: Mapping[str, Any], record: str) -> FinishedJob:
     lacks = missing_in(summary)
     failures = sum(lacks.words.values())
     arcs = {name: _figure(summary.get("arcs"), name) for name in ARC_COUNTS}
-    word, sign = _result_of(job, summary)
+    word, sign = _result_of(job, summary, lacks)
     main = max(lacks.words, key=lambda name: lacks.words[name], default="")
     return FinishedJob(
         job=job,
@@ -111,13 +116,13 @@ def _figure(counts: object, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _result_of(job: str, summary: Mapping[str, Any]) -> tuple[str, str]:
+def _result_of(job: str, summary: Mapping[str, Any], lacks: Missing) -> tuple[str, str]:
     if not summary:
         return _UNKNOWN
     if is_import(job):
         return _IMPORTED if summary.get("commit_tags") else _EMPTY
     if summary.get("complete"):
-        return _LACKING if missing_in(summary).lost else _COMPLETE
+        return _LACKING if lacks.lost else _COMPLETE
     return _INCOMPLETE if summary.get("commit_tags") else _EMPTY
 
 

@@ -6,7 +6,7 @@ open job is on the disk before the page answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -227,7 +227,7 @@ class _TypedOrder:
 
 #: Rows of a table of a report.
 _ROWS = 30
-#: Upper bounds of sizes in the table by size, in bytes.
+#: The smallest sizes of the classes in the table by size, in bytes.
 _BINS = (0, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 _HEADINGS = {
     "statuses": words.msgid("By status"), "types": words.msgid("By type"), "sizes": words.msgid("By size"),
@@ -290,12 +290,13 @@ def _typed(visit: DeskVisit, job: str) -> Mapping[str, str]:
 
 def name_of(job: str, language: str) -> str:
     """Return how people call a job: its publication, and when it began."""
-    begun = _begun(job)
+    begun = begun_at(job)
     when = f", {languages.moment(begun, language)}" if begun is not None else ""
     return f"{publication_of(job)}{when}"
 
 
-def _begun(job: str) -> datetime | None:
+def begun_at(job: str) -> datetime | None:
+    """Return when a job began, as its name says; None for a name without a time."""
     with suppress(Damaged):
         return parse_compact_time(job.partition("-")[0])
     return None
@@ -371,10 +372,9 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     def counted() -> tuple[ReportTable, ...]:
         return tuple(_tables(archive, job, summary.get("hosts") or (), visit.language))
 
-    patches = tuple(folder.name for folder in missing_urls.patches_of(archive, job))
-    changed = (folder / "summary.json").stat().st_mtime_ns
-    lacks = lacks_of(visit, job, summary)
-    pages, more_pages = visit.desk.kept(("shown", job, changed), lambda: _first_shown(folder))
+    version = _version_of(archive, job)
+    lacks = _lacks(visit, job, summary, version)
+    pages, more_pages = visit.desk.kept(("shown", job, version), lambda: _first_shown(folder))
     with opened(archive, Catalogue(archive)) as records:
         has_record = records.row(job) is not None
     known = None
@@ -391,7 +391,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
             *(remark.text for remark in remarks_in(summary) if remark.is_warning),
         ),
         orders=of_report(summary, visit.language),
-        tables=visit.desk.kept(("report", job, changed, patches, visit.language), counted),
+        tables=visit.desk.kept(("report", job, version, visit.language), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
         if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
         missing=list(lack_rows(most_rows(lacks.rows, _ROWS), job)),
@@ -436,12 +436,19 @@ def urls_href(job: str, selection: UrlSelection) -> str:
 def lacks_of(visit: DeskVisit, job: str, summary: Mapping[str, Any]) -> Missing:
     """Return what a crawl lacks now; nothing without a report. Raises what the thread's deadline raises."""
     archive = visit.desk.archive
-    path = archive.reports / job / "summary.json"
-    if not path.exists():
+    if not (archive.reports / job / "summary.json").exists():
         return Missing()
+    return _lacks(visit, job, summary, _version_of(archive, job))
+
+
+def _lacks(visit: DeskVisit, job: str, summary: Mapping[str, Any], version: tuple[int, tuple[str, ...]]) -> Missing:
+    return visit.desk.kept(("missing", job, version), lambda: missing_now(visit.desk.archive, job, summary))
+
+
+def _version_of(archive: Archive, job: str) -> tuple[int, tuple[str, ...]]:
+    """Return what the figures of a report depend on: when it was written, and the patches of its crawl."""
     patches = tuple(folder.name for folder in missing_urls.patches_of(archive, job))
-    key = ("missing", job, path.stat().st_mtime_ns, patches)
-    return visit.desk.kept(key, lambda: missing_now(archive, job, summary))
+    return (archive.reports / job / "summary.json").stat().st_mtime_ns, patches
 
 
 def word_rows(job: str, lacks: Missing) -> list[ReportTable]:
@@ -486,16 +493,16 @@ def _facts(summary: Mapping[str, Any], language: str) -> Iterator[tuple[str, str
         yield "pages_shown_by_a_browser", languages.number(int(shown["pages"]), language)
 
 
-def _counted(lines: Iterable[LogLine]) -> tuple[tables.Tables, dict[int, list[int]]]:
+def _counted(lines: Iterable[LogLine]) -> tuple[tables.Tables, dict[int, tuple[int, int]]]:
     """Return the tables of these lines, and documents and bytes by class of size."""
-    sizes: dict[int, list[int]] = {bound: [0, 0] for bound in _BINS}
+    sizes = dict.fromkeys(_BINS, (0, 0))
     log_tables = tables.Tables()
     for line in lines:
         log_tables.add(line)
         if line.archived:
             bin_ = max(bound for bound in _BINS if line.size >= bound)
-            sizes[bin_][0] += 1
-            sizes[bin_][1] += line.size
+            documents, size = sizes[bin_]
+            sizes[bin_] = documents + 1, size + line.size
     return log_tables, sizes
 
 
@@ -514,47 +521,33 @@ def _tables(archive: Archive, job: str, ends: Sequence[Mapping[str, Any]], langu
         except NotFound:
             return
     by_name = dict(log_tables.sorted())
-    for name in ("statuses", "types"):
-        rows = [(key, _meaning(name, key), row.urls, row.bytes) for key, row in by_name[name]]
-        yield _table(job, name, rows, language)
-    by_size = [(_size(bound, language), "", count, size) for bound, (count, size) in sizes.items() if count]
-    yield _table(job, "sizes", by_size, language)
+    statuses = [(key, explanation_of(f"status {key}"), row.urls, row.bytes) for key, row in by_name["statuses"]]
+    yield _table(job, "statuses", statuses, lambda key: UrlSelection(status=int(key)))
+    types = [(key, "", row.urls, row.bytes) for key, row in by_name["types"]]
+    yield _table(job, "types", types, lambda key: UrlSelection(mime=key, is_kept=True))
+    classes = {
+        size_text(0 if below else least, below, language): UrlSelection(is_kept=True, least=least, below=below)
+        for least, below in zip(_BINS, (*_BINS[1:], None), strict=True)
+    }
+    by_size = [(text, "", *sizes[selection.least]) for text, selection in classes.items() if sizes[selection.least][0]]
+    yield _table(job, "sizes", by_size, classes.__getitem__)
     resources = {end["host"] for end in ends if end.get("role") == RESOURCE_ROLE}
     reasons = {end["host"]: end["reason"] for end in ends}
     ranks = {host: rank for rank, host in enumerate(reasons)}
     hosts = sorted(by_name["hosts"], key=lambda pair: ranks.get(pair[0], len(ranks)))
     for name, are_resources in (("hosts", False), ("resource_hosts", True)):
         of_role = [(key, row) for key, row in hosts if (key in resources) is are_resources]
-        yield _table(job, name, [(key, reasons.get(key, ""), row.urls, row.bytes) for key, row in of_role], language)
-    yield _table(
-        job, "left_out", [(key, explanation_of(key), row.urls, row.bytes) for key, row in by_name["left_out"]], language
-    )
+        rows = [(key, reasons.get(key, ""), row.urls, row.bytes) for key, row in of_role]
+        yield _table(job, name, rows, lambda key: UrlSelection(host=key))
+    left_out = [(key, explanation_of(key), row.urls, row.bytes) for key, row in by_name["left_out"]]
+    yield _table(job, "left_out", left_out, lambda key: UrlSelection(word=key, is_kept=False))
 
 
-def _meaning(name: str, key: str) -> str:
-    return explanation_of(f"status {key}") if name == "statuses" else ""
-
-
-def _size(bound: int, language: str) -> str:
-    following = _BINS[_BINS.index(bound) + 1] if bound != _BINS[-1] else None
-    return f"≥ {languages.size(bound, language)}" if following is None else f"< {languages.size(following, language)}"
-
-
-def _table(job: str, name: str, rows: list[tuple[str, str, int, int]], language: str) -> ReportTable:
+def _table(
+    job: str, name: str, rows: list[tuple[str, str, int, int]], select: Callable[[str], UrlSelection]
+) -> ReportTable:
+    """Return a table; `select` returns the URLs that the row of a key counts."""
     whole = sum(count for _, _, count, _ in rows) or 1
     shown = tuple((key, meaning, count, 100 * count / whole, size) for key, meaning, count, size in rows[:_ROWS])
-    hrefs = {key: urls_href(job, _selection_of(name, key, language)) for key, *_ in shown}
+    hrefs = {key: urls_href(job, select(key)) for key, *_ in shown}
     return ReportTable(_HEADINGS[name], shown, max(len(rows) - _ROWS, 0), hrefs)
-
-
-def _selection_of(name: str, key: str, language: str) -> UrlSelection:
-    """Return the URLs that a row of a table counts."""
-    if name == "sizes":
-        least = next(bound for bound in _BINS if _size(bound, language) == key)
-        following = [bound for bound in _BINS if bound > least]
-        return UrlSelection(is_kept=True, least=least, below=following[0] if following else None)
-    return {
-        "statuses": UrlSelection(status=int(key) if name == "statuses" else None),
-        "types": UrlSelection(mime=key, is_kept=True),
-        "left_out": UrlSelection(word=key, is_kept=False),
-    }.get(name) or UrlSelection(host=key)

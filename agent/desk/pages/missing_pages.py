@@ -6,9 +6,7 @@ They decide nothing: a button of theirs is the form of a record that asks again 
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,12 +33,12 @@ from webarcfs.access.access_rules import Access, AccessRule
 from webarcfs.archive.catalogue.catalogue import RecordRow, release_of
 from webarcfs.archive.catalogue.record import PATCH
 from webarcfs.archive.config import validators
-from webarcfs.archive.model.errors import NotFound, SettingsError, TookTooLong, UsageError, WebarcError
+from webarcfs.archive.model.errors import SettingsError, TookTooLong, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, now
 from webarcfs.archive.system import clocks
 from webarcfs.room.pages.lists import page_in, way_through
 from webarcfs.web.answering import StreamedAnswer
-from webarcfs.web.table_files import harmless
+from webarcfs.web.table_files import MEDIA_TYPES, csv_pieces
 
 # == what a log has of a URL ==========================================================================================
 
@@ -141,7 +139,7 @@ def _values_of(visit: DeskVisit, url: str, job: str) -> dict[str, Any]:
     archive = visit.desk.archive
     with clocks.under(clocks.Deadline(_SECONDS)):
         search = url_fates.search_crawls(archive, url, first=job)
-    fate = next((each for each in search.fates if each.job == job), None)
+    fate = next((fate for fate in search.fates if fate.job == job), None)
     if fate is None and not (job and job in search.without):
         fate = url_fates.newest_that_knows(search.fates)
     values: dict[str, Any] = {
@@ -149,8 +147,8 @@ def _values_of(visit: DeskVisit, url: str, job: str) -> dict[str, Any]:
         "rule": _rule_on(visit, url),
         "named": _crawl_link(visit, job) if job and fate is None else None,
     }  # fmt: skip
-    others = [each for each in search.fates if each is not fate]
-    values["others"] = [_crawl_of_url(visit, each, url) for each in others[:_MOST_CRAWLS]]
+    others = [other for other in search.fates if other is not fate]
+    values["others"] = [_crawl_of_url(visit, other, url) for other in others[:_MOST_CRAWLS]]
     values["more_crawls"] = len(others[_MOST_CRAWLS:])
     if fate is not None:
         values |= _values_of_fate(visit, search, fate)
@@ -202,17 +200,17 @@ def _beside(visit: DeskVisit, url: str, *, has_line: bool) -> dict[str, Any]:
 
 def _rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
     """Return the rule that withholds a page from readers now; without its reason where the reasons cannot be read."""
-    for load in (access_rules.load_for_staff, access_rules.load):
-        with suppress(SettingsError, OSError):
-            rule = load(visit.desk.archive).find(url, "", now(), now())
-            return rule if rule is not None and rule.access is not Access.ALLOW else None
+    with suppress(SettingsError, OSError):
+        rules, _ = access_rules.load_with_fault(visit.desk.archive)
+        rule = rules.find(url, "", now(), now())
+        return rule if rule is not None and rule.access is not Access.ALLOW else None
     return None
 
 
 def _readers_of(row: RecordRow) -> dict[str, Any]:
     """Return whether readers see a crawl (a msgid if not), and from when on."""
-    is_told, until = release_of(row.state, held=False, closed_for=row.closed_for, captured=row.date)
-    if not is_told:
+    is_released, until = release_of(row.state, held=False, closed_for=row.closed_for, captured=row.date)
+    if not is_released:
         return {"readers": words.msgid("Readers do not see this crawl: it is not released.")}
     return {"until": until if until is not None and now() < until else None}
 
@@ -263,14 +261,14 @@ def _offer_of_source(
 ) -> _PatchOffer | None:
     """Return how a crawl gets a page that it never saw: the one that is named, or the newest of a publication."""
     last = visit.desk.history().last
-    named = [job] if job else [last[source.publication] for source, _, _ in sources if source.publication in last]
-    return next(filter(None, (_offer(visit, name, url) for name in named[:1])), None)
+    newest = (last[source.publication] for source, _, _ in sources if source.publication in last)
+    name = job or next(newest, "")
+    return _offer(visit, name, url) if name else None
 
 
 # == the URLs of a count ==============================================================================================
 
 
-_CSV_PIECE = 500
 _CSV_COLUMNS = ("url", "status", "word", "meaning", "archived", "type", "bytes", "page")
 _LACKS = {
     Lack.RESOURCE: words.msgid("Embedded resources that pages lack"),
@@ -281,19 +279,19 @@ _LACKS = {
 
 def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show the URLs of a count. Raises NotFound, Damaged, UsageError."""
-    archive, job = visit.desk.archive, _reported(visit, path_params)
+    archive = visit.desk.archive
+    job = jobs.report_folder(archive, path_params["job"]).name
     selection = _selection(visit)
     first = (page_in(visit.parameter("page")) - 1) * ROWS
     with clocks.under(clocks.Deadline(_SECONDS)):
-        found = page_of(archive, job, selection, first, ROWS)
+        urls = page_of(archive, job, selection, first, ROWS)
     parameters = selection.as_parameters()
     pages, _ = way_through(
-        first // ROWS + 1, max(found.total, first + len(found.rows)), ROWS,
-        lambda page: visit.with_parameters(page=page if page > 1 else None),
-    )  # fmt: skip
+        first // ROWS + 1, urls.total, ROWS, lambda page: visit.with_parameters(page=page if page > 1 else None)
+    )
     row = _record_of(visit, job)
     offer = None
-    if row is not None and found.total and selection.is_kept is not True:
+    if row is not None and urls.total and selection.is_kept is not True:
         offer = offer_of(visit, row, snapshots.patch_button(visit, row, selection=parameters))
     here = f"/report/{quote(job, safe='')}/urls"
     return visit.page(
@@ -302,11 +300,11 @@ def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         report=f"/report/{quote(job, safe='')}",
         crawl=snapshots.href_of(row.id) if row is not None else "",
         chosen=list(_chosen(visit, selection)),
-        rows=[(view_of(line), line, f"/missing?{urlencode({'url': line.url, 'crawl': job})}") for line in found.rows],
+        rows=[(view_of(line), line, f"/missing?{urlencode({'url': line.url, 'crawl': job})}") for line in urls.rows],
         pages=pages,
-        total=found.total,
-        read=found.read,
-        is_cut=found.is_cut,
+        total=urls.total,
+        read=urls.read,
+        is_cut=urls.is_cut,
         offer=offer,
         most=patching.MOST_URLS,
         csv=f"{here}.csv?{urlencode(parameters)}",
@@ -350,28 +348,22 @@ def _chosen(visit: DeskVisit, selection: UrlSelection) -> Iterator[tuple[str, st
 
 def urls_as_csv(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Return all URLs of a count as CSV, as the log is read. Raises NotFound, Damaged, UsageError."""
-    job = _reported(visit, path_params)
-    lines = counted_urls.chosen(visit.desk.archive, job, _selection(visit))
+    archive = visit.desk.archive
+    job = jobs.report_folder(archive, path_params["job"]).name
+    lines = counted_urls.chosen(archive, job, _selection(visit))
     headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="urls.csv"'}
     text = visit.desk.look_up(visit.language)
-    return StreamedAnswer(_csv_pieces(lines, text), headers=headers, media_type="text/csv; charset=utf-8")
+    return StreamedAnswer(
+        csv_pieces(_CSV_COLUMNS, _csv_rows(lines, text)), headers=headers, media_type=MEDIA_TYPES["csv"]
+    )
 
 
-def _csv_pieces(lines: Iterator[LogLine], text: Any) -> Generator[bytes, None, None]:
-    piece = io.StringIO()
-    writer = csv.writer(piece)
-    writer.writerow(_CSV_COLUMNS)
-    for number, line in enumerate(lines, 1):
+def _csv_rows(lines: Iterator[LogLine], text: Callable[[str], str]) -> Iterator[Sequence[object]]:
+    for line in lines:
         word = "" if line.archived else line.reason
         meaning = text(explanation_of(word)) if word else ""
-        row = (line.url, line.status, word, meaning, "yes" if line.archived else "no", line.mime.strip("-"), line.size,
+        yield (line.url, line.status, word, meaning, line.archived, line.mime.strip("-"), line.size,
                line.referrer.strip("-"))  # fmt: skip
-        writer.writerow([harmless(value) for value in row])
-        if number % _CSV_PIECE == 0:
-            yield piece.getvalue().encode("utf-8", "replace")
-            piece.seek(0)
-            piece.truncate()
-    yield piece.getvalue().encode("utf-8", "replace")
 
 
 def _selection(visit: DeskVisit) -> UrlSelection:
@@ -380,10 +372,3 @@ def _selection(visit: DeskVisit) -> UrlSelection:
     except UsageError:
         text = words.msgid("This address names no list of URLs. Begin with the counts of the report.")
         raise UsageError(visit.desk.said(text, visit.language)) from None
-
-
-def _reported(visit: DeskVisit, path_params: Mapping[str, str]) -> str:
-    job = path_params["job"]
-    if "/" in job or job.startswith(".") or not (visit.desk.archive.reports / job).is_dir():
-        raise NotFound(f"there is no report of {job}")
-    return job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from starlette.responses import Response
@@ -11,6 +11,7 @@ from agent.desk.theme import words
 from agent.desk.views import FormField
 from agent.desk.visit import DeskVisit
 from agent.operations import registers
+from agent.operations.registers import Program
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.formats import Format, MediaType
@@ -34,8 +35,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         known, types = formats.known(archive), formats.known_types(archive)
     except SettingsError as error:
         fault = str(error)
-    state = Catalogue(archive).state()
-    counted = desk.kept(("counts", None if state is None else state.commit), lambda: registers.newest_counts(archive))
+    counted = counts_of(visit)
     risky = set(formats.unreadable(known, counted))
     names = sorted(counted.keys() | own_formats.keys(), key=lambda name: (-counted[name], name))
     rows = [(name, counted[name], known.get(name.casefold(), Format())) for name in names]
@@ -72,11 +72,24 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         further_types=sorted((name, types[name]) for name in types.keys() - own_types),
         profiles=desk.settings().profiles,
         users=users,
-        programs=desk.kept(("programs",), registers.programs),
+        programs=programs_of(visit),
         of_format=of_format,
         of_type=of_type,
         fault=fault,
     )
+
+
+def counts_of(visit: DeskVisit) -> Counter[str]:
+    """Return the number of files by extension in the newest crawls: kept, since each of their records is read."""
+    archive = visit.desk.archive
+    state = Catalogue(archive).state()
+    key = ("counts", None if state is None else state.commit)
+    return visit.desk.kept(key, lambda: registers.newest_counts(archive))
+
+
+def programs_of(visit: DeskVisit) -> list[Program]:
+    """Return the programs of this machine: kept, since each is asked for its version."""
+    return visit.desk.kept(("programs",), registers.programs)
 
 
 def save(visit: DeskVisit, _: Mapping[str, str]) -> Response:

@@ -14,13 +14,13 @@ from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
-from agent.crawl import browser_check, job_folder
-from agent.crawl.job_folder import JobState, SavedPage
+from agent.crawl import browser_check
+from agent.crawl.job_folder import SavedPage
 from agent.desk.pages import jobs
 from agent.desk.theme import words
 from agent.desk.views import FormField
 from agent.desk.visit import DeskVisit, Problem
-from agent.operations import saving
+from agent.operations import ordering, saving
 from agent.operations.saving import AskedPage, SaveState, UrlRefusal
 from agent.service import agent_status
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
@@ -140,13 +140,10 @@ def result(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     archive, job = visit.desk.archive, path_params["job"]
     page = saving.page_of(archive, job)
     if page is not None:
-        state = job_folder.load_item(archive.jobs / job) or JobState(
-            job=job, publication=job_folder.publication_of(job)
-        )
         return visit.page(
             "saved_page.html",
             url=page.url,
-            job=jobs.card(visit, state),
+            job=jobs.card(visit, ordering.state_of(archive.jobs / job)),
             has_agent=agent_status.running(archive) is not None,
             command=f"webarc-agent start --archive {archive.root}",
             **_NOTHING,

@@ -326,7 +326,7 @@ def _form(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: RunningTri
     is_own = not name or settings_files.file_of(desk.archive, name).exists()
     is_open = is_own and visit.may(Right.PUBLICATIONS)
     state = "new" if not name else _own_table(visit, name)[1]
-    if visit.is_typed and visit.form.token.state and (visit.problem is None or visit.problem.status != 409):
+    if visit.is_typed and visit.form.token.state and not visit.is_conflict:
         state = visit.form.token.state
     copy = ""
     if name and not is_own and visit.may(Right.PUBLICATIONS):

@@ -434,7 +434,7 @@ def again(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 
 def _list(visit: DeskVisit, query: str, ticked: frozenset[int]) -> Response:
-    path_params = dict(parse_qsl(query[:8_000], keep_blank_values=True))
+    path_params = parameters_of(query)
     chosen = chosen_of(path_params)
     oldest = path_params.get("order") == "oldest"
     with open_tables(visit) as tables:
@@ -472,6 +472,11 @@ def _list(visit: DeskVisit, query: str, ticked: frozenset[int]) -> Response:
         query=urlencode({**kept, "page": str(page)}),
         newest=newest[0].number if newest else 0,
     )
+
+
+def parameters_of(query: str) -> dict[str, str]:
+    """Return the parameters of the list; what is longer than a query that a form may keep is left out."""
+    return dict(parse_qsl(query[:8_000], keep_blank_values=True))
 
 
 def chosen_of(path_params: Mapping[str, str]) -> RecordSelection:
@@ -552,7 +557,7 @@ def release_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Release the ticked snapshots, each judged by itself; report which were not, and why."""
     numbers = sorted(_ticked(visit))
     if not numbers:
-        raise visit.refusal({}, visit.said(words.msgid("Tick the crawls that readers shall see.")))
+        raise _wrong(visit, words.msgid("Tick the crawls that readers shall see."))
     done, refused = 0, []
     for record_id in _ids(visit, numbers):
         try:
@@ -590,7 +595,7 @@ def to_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Lead from the list to the form that changes the ticked snapshots."""
     ticked = _ticked(visit)
     if not ticked:
-        raise visit.refusal({}, visit.said(words.msgid("Tick the crawls that shall be changed.")))
+        raise _wrong(visit, words.msgid("Tick the crawls that shall be changed."))
     return visit.led(f"{PATH}/edit?{urlencode({'ticked': forms.written(ticked)})}")
 
 
@@ -610,7 +615,7 @@ def save_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     changes = {name: values[-1].strip() for name, values in visit.form.fields.items()
                if name in names and values[-1].strip()}  # fmt: skip
     if not changes:
-        raise visit.refusal({}, visit.said(words.msgid("Fill in what shall be the same in all of them.")))
+        raise _wrong(visit, words.msgid("Fill in what shall be the same in all of them."))
     numbers = sorted(forms.read(visit.form.one("ticked")))
     done = 0
     for record_id in _ids(visit, numbers):
@@ -675,8 +680,8 @@ def _pieces(catalogue: Catalogue, blob: str) -> Generator[bytes, None, None]:
             yield piece
 
 
-def _wrong(visit: DeskVisit, text: str) -> FieldsRefused:
-    return visit.refusal({}, visit.said(text))
+def _wrong(visit: DeskVisit, text: str, **places: object) -> FieldsRefused:
+    return visit.refusal({}, visit.said(text, **places))
 
 
 # == logs =============================================================================================================
@@ -807,7 +812,7 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         asked=tuple(words.STEPS[step] for step in RUNS if _snapshot_is_asked(visit, record, step)),
         asked_now=jobs.asked(archive).get(record.id, ""),
         sets=fields.sets_of(visit, record, _groups()),
-        blob=blob if visit.problem is not None and visit.problem.status == 409 else state_of_form,
+        blob=blob if visit.is_conflict else state_of_form,
         may_edit=visit.may(Right.DESCRIBE),
         checks=list(_checks(visit, record)),
         pictures=picture_check.read(_checks_folder(archive, record)),
@@ -1042,7 +1047,7 @@ def step(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Ask for a step."""
     word = visit.form.one("step")
     if word not in {str(step) for step in RUNS}:
-        raise visit.refusal({}, visit.said(words.msgid("There is no such step.")))
+        raise _wrong(visit, words.msgid("There is no such step."))
     if not visit.may(right := TABLE[WorkflowStep(word)].right):
         raise Forbidden(refusal(visit, right))
     record = _record_as_seen(visit, path_params["record"])
@@ -1075,17 +1080,20 @@ def patch(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
 
 def _named_for_patch(visit: DeskVisit, record: Record) -> list[str]:
-    """Return the URLs that a form names, or chooses by the parameters of a list. Raises UsageError for too many."""
+    """Return the URLs that a form names, or chooses by the parameters of a list.
+
+    Raises FieldsRefused for a list without any, and for too many.
+    """
     urls = [url for url in visit.form.all("page") if url.strip()]
     if selection := visit.form.one("selection"):
         chosen = UrlSelection.of_parameters(dict(parse_qsl(selection)))
         lines = filter(missing_urls.may_be_named, counted_urls.chosen(visit.desk.archive, record.job_name, chosen))
         urls += [line.url for line in islice(lines, patching.MOST_URLS + 1)]
         if not urls:
-            raise UsageError(visit.desk.said(words.msgid("None of these can be asked for again."), visit.language))
+            raise _wrong(visit, words.msgid("None of these can be asked for again."))
     if len(urls) > patching.MOST_URLS:
         text = words.msgid("These are too many for one time: %(most)s are the most. Narrow the list first.")
-        raise UsageError(visit.desk.said(text, visit.language) % {"most": patching.MOST_URLS})
+        raise _wrong(visit, text, most=patching.MOST_URLS)
     return urls
 
 
@@ -1093,10 +1101,13 @@ def _not_asked_again(visit: DeskVisit, planned: PlannedPatch) -> str:
     """Return what a patch of named pages does not ask for, and why."""
     text = visit.desk.look_up(visit.language)
     reasons = []
-    for word, count in sorted(planned.left_out.items(), key=lambda pair: -pair[1])[:_MOST_REASONS]:
+    ranked = sorted(planned.left_out.items(), key=lambda pair: -pair[1])
+    for word, count in ranked[:_MOST_REASONS]:
         is_there = word == patching.ARCHIVED
         why = words.msgid("The archive has it already.") if is_there else explanation_of(word) or word
         reasons.append(f"{text(why)} ({count})" if len(planned.left_out) > 1 or count > 1 else text(why))
+    if more := sum(count for _, count in ranked[_MOST_REASONS:]):
+        reasons.append(text(words.msgid("and %(count)s more")) % {"count": more})
     return f"{text(words.msgid('Not asked for again:'))} {' '.join(reasons)}"
 
 
@@ -1121,7 +1132,7 @@ def look(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     is_good = visit.form.one("found") == "good"
     remark = visit.form.one("remark")
     if not is_good and not remark:
-        raise visit.refusal({}, visit.said(words.msgid("Say what is wrong with the page.")))
+        raise _wrong(visit, words.msgid("Say what is wrong with the page."))
     page = visit.form.one("page")
     records.look(visit.desk.archive, path_params["record"], page, visit.acting, is_good=is_good, remark=remark)
     return visit.led(href_of(path_params["record"]), words.msgid("The look was kept."))

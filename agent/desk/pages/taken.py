@@ -6,20 +6,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import parse_qsl
 
 from starlette.responses import Response
 
 from agent.crawl.job_folder import publication_of
-from agent.desk.pages import jobs, settings_pages, snapshots
+from agent.desk.pages import finished_jobs, jobs, registers, settings_pages, snapshots
 from agent.desk.visit import NO_STORE, DeskVisit
-from agent.operations import registers
 from agent.reports import missing_urls, shown_pages, tables
-from agent.reports.report import missing_now
 from agent.service import scheduler
 from agent.service.agent_status import shown_state
 from webarcfs.access import access_rules
@@ -28,8 +25,8 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.formats import Format
 from webarcfs.archive.catalogue.record import FIELDS, Record
 from webarcfs.archive.catalogue.workflow import Right
-from webarcfs.archive.model.errors import Damaged, NotFound
-from webarcfs.archive.model.metadata import format_time, from_epoch, now, parse_compact_time
+from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.metadata import format_time, from_epoch, now
 from webarcfs.archive.system import files
 from webarcfs.web.table_files import MEDIA_TYPES, MOST_ROWS, TableFile
 
@@ -63,7 +60,7 @@ def _text(time: datetime | None) -> str:
 
 
 def _crawls(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
-    parameters = dict(parse_qsl(visit.query.decode("latin-1")[:8_000], keep_blank_values=True))
+    parameters = snapshots.parameters_of(visit.query.decode("latin-1"))
     columns = ("number", "snapshot", "publication", "title", "domain", "date", "state", "complete", "type", "occasion",
                "documents", "bytes", "closed_for")  # fmt: skip
     with snapshots.open_tables(visit) as catalogue:
@@ -113,14 +110,14 @@ def _running(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
 
 
 def _finished(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
-    newest = sorted(visit.desk.history().last.values(), reverse=True)
-    return TableFile(("job", "publication", "begun"), ((job, publication_of(job), _begun(job)) for job in newest))
-
-
-def _begun(job: str) -> str:
-    with suppress(Damaged):
-        return _text(parse_compact_time(job.partition("-")[0]))
-    return ""
+    columns = ("job", "publication", "begun", "kind", "result", "documents", "added", "changed", "removed", "bytes",
+               "failures", "why", "host_reason")  # fmt: skip
+    return TableFile(columns, (
+        (ended.job, publication_of(ended.job), _text(jobs.begun_at(ended.job)), ended.kind, ended.result,
+         ended.documents, ended.added, ended.changed, ended.removed, ended.bytes, ended.failures, ended.why,
+         ended.host_reason)
+        for ended in finished_jobs.read_ended(visit, MOST_ROWS + 1)
+    ))  # fmt: skip
 
 
 def _report(visit: DeskVisit, path_params: Mapping[str, str]) -> TableFile:
@@ -134,7 +131,7 @@ def _report(visit: DeskVisit, path_params: Mapping[str, str]) -> TableFile:
     rows: list[Sequence[object]] = [
         (name, key, row.urls, row.bytes) for name, table in counted.sorted() for key, row in table
     ]
-    lacks = missing_now(archive, job, files.read_json(folder / "summary.json") or {})
+    lacks = jobs.lacks_of(visit, job, files.read_json(folder / "summary.json") or {})
     rows += [("missing", f"{host} {word}".strip(), urls, None) for host, word, urls in lacks.rows]
     return TableFile(("table", "key", "urls", "bytes"), rows)
 
@@ -175,7 +172,7 @@ def _publications(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
 
 def _formats(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
     known = formats.known(visit.desk.archive)
-    counted = registers.newest_counts(visit.desk.archive)
+    counted = registers.counts_of(visit)
     risky = set(formats.unreadable(known, counted))
     columns = ("extension", "files", "name", "puid", "mime_type", "made_by", "read_by", "at_risk")
 
@@ -195,8 +192,8 @@ def _types(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
 
 
 def _programs(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
-    found = visit.desk.kept(("programs",), registers.programs)
-    rows = ((program.name, program.version, program.maker, program.path) for program in found)
+    programs = registers.programs_of(visit)
+    rows = ((program.name, program.version, program.maker, program.path) for program in programs)
     return TableFile(("program", "version", "maker", "path"), rows)
 
 
@@ -206,11 +203,10 @@ def _programs(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
 def _rules(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
     columns = ("id", "address", "access", "user", "captured_from", "captured_until", "ends", "reason", "public_text",
                "by", "role", "at")  # fmt: skip
-    rules: Iterable[access_rules.AccessRule] = access_rules.load_for_staff(visit.desk.archive).rules
+    rules = access_rules.load_for_staff(visit.desk.archive).rules
     return TableFile(columns, (
         (rule.id, rule.url or rule.key, str(rule.access), rule.user, _text(rule.after), _text(rule.before),
-         _text(rule.lapses), rule.reason, rule.public_text, rule.by,
-         rule.role, rule.at)
+         _text(rule.lapses), rule.reason, rule.public_text, rule.by, rule.role, rule.at)
         for rule in rules
     ))  # fmt: skip
 

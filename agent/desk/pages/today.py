@@ -25,7 +25,7 @@ from agent.desk.pages.snapshots import lines, open_tables
 from agent.desk.theme import words
 from agent.desk.views import Attention
 from agent.desk.visit import DeskVisit
-from agent.maintenance.backups import MARK
+from agent.maintenance import backup_mark
 from agent.notifying import conditions, notifier
 from agent.notifying.conditions import BackupState
 from agent.notifying.observing import state_of_backup
@@ -38,7 +38,6 @@ from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow, RecordSel
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.model.errors import Damaged, NotFound, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import now, parse_time
-from webarcfs.archive.system import files
 from webarcfs.room.pages import about
 from webarcfs.room.replay.headers import entity_tag
 
@@ -133,11 +132,7 @@ def _disk(visit: DeskVisit) -> Disk:
 def _backup(visit: DeskVisit) -> tuple[bool, datetime | None]:
     """Return whether there is to be a backup, and when the last one was finished."""
     folder = visit.desk.settings().backup.to
-    with suppress(Damaged, OSError, KeyError, TypeError, ValueError):
-        mark = files.read_json(Path(folder) / MARK) if folder else None
-        if mark is not None and mark["finished"]:
-            return True, parse_time(str(mark["finished"]))
-    return bool(folder), None
+    return bool(folder), backup_mark.finished_at(Path(folder)) if folder else None
 
 
 def attentions(visit: DeskVisit) -> Iterator[Attention]:

@@ -367,8 +367,6 @@ _LATE = msgid(
 _TWICE = msgid("This form was sent already. Nothing was done again; this is how things are now.")
 #: The path of a feed without its secret.
 _FEED = "/feed/-.atom"
-#: The files that a fault of settings names before its key.
-_FILES = re.compile(r"^(?:\S+\.toml: )+")
 #: What may be the hash of a password.
 _HASH = re.compile(r"\$argon2\S*|\$\d?[a-z]*\$\S+")
 _NOT_TAKEN = msgid("Nothing was saved. Your input is still here. Please look at these fields:")

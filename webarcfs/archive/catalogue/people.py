@@ -230,7 +230,7 @@ def _person(key: str, table: Any, faults: list[str]) -> Person | None:
         wrong.append(f"person.{key}.roles: role is there as well; keep one of them")
     elif not isinstance(roles, list) or not roles:
         wrong.append(f'person.{key}.roles: write roles = ["archivist"], of {", ".join(Role)}')
-    elif any(role not in set(Role) for role in roles):
+    elif any(role not in tuple(Role) for role in roles):  # no set: lists and tables cannot be looked for in one
         wrong.append(f"person.{key}.{'roles' if 'roles' in table else 'role'}: is none of {', '.join(Role)}")
     faults += wrong
     if wrong:

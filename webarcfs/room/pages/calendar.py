@@ -112,7 +112,7 @@ def calendar(visit: Visit, url: str, year: int | None) -> Response:
         prefix=_folder_with_pages(visit, url),
         blocked=answer if isinstance(answer, Blocked) else None,
         closed_until=answer.until if isinstance(answer, Closed) else None,
-        save=lists.save_link(visit.services, url),
+        save=lists.save_link(visit.services, url) if not entries and isinstance(answer, Absent) else None,
     )
 
 

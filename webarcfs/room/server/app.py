@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 
 from webarcfs.access.gate import Reader
 from webarcfs.archive.config import directory
+from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
 from webarcfs.room.pages import (
     about,
@@ -257,11 +258,12 @@ class _Room:
         self.runs_scripts = options.engine is Engine.PYWB
         self.health = Health(self.look_at_archive)
 
-    def visit(self, request: Request, reader: Reader, token: str) -> Visit:
-        """Return the visit of a request, its services in step with the archive."""
+    def visit(self, request: Request, reader: Reader, token: str, settings: Settings | None = None) -> Visit:
+        """Return the visit of a request, its services in step with the archive; `settings` if they are read already."""
         language = negotiated(request.query_params.get("lang", ""), request.headers.get("accept-language", ""))
         origins = Origins(self.origins.room, self.origins.replay, self.base, self.runs_scripts and not reader.name)
-        return Visit(request, reader, language, self.services.of(reader), origins, self.render, token, self.key)
+        services = self.services.of(reader, settings)
+        return Visit(request, reader, language, services, origins, self.render, token, self.key)
 
     def render(self, template: str, values: Mapping[str, object], visit: Visit) -> str:
         """Return a page in the language of the visit."""
@@ -273,8 +275,9 @@ class _Room:
 
     def of_proxy(self, request: Request) -> Visit:
         """Return the visit of a request to the room: a proxy names readers with rights."""
-        reader = reader_of(self.shared.settings().readers, peer(request), request.headers)
-        return self.visit(request, reader, replay_url.prefix_of(reader, self.key))
+        settings = self.shared.settings()
+        reader = reader_of(settings.readers, peer(request), request.headers)
+        return self.visit(request, reader, replay_url.prefix_of(reader, self.key), settings)
 
     def of_token(self, request: Request) -> Visit:
         """Return the visit of a request to replay: readers with rights are known by their token alone."""
