@@ -23,16 +23,11 @@ from webarcfs.archive.config.validators import Interval
 
 #: Table of webarc.toml → its settings.
 TABLES: Mapping[str, type] = {
-    "above all tables": settings.ReleaseSettings,
-    "[crawl]": settings.CrawlSettings,
-    "[mount]": settings.MountSettings,
-    "[index]": settings.IndexSettings,
-    "[describe]": settings.DescribeSettings,
-    "[backup]": settings.BackupSettings,
-    "[browser]": settings.BrowserSettings,
-    "[notify]": settings.NotifySettings,
-    "[readers]": settings.ReadersSettings,
-    "[save]": settings.SaveSettings,
+    **{
+        "above all tables" if field.name == "release" else f"[{field.name}]": type(field.default)
+        for field in dataclasses.fields(settings.Settings)
+        if dataclasses.is_dataclass(field.default)
+    },
     "[profile.NAME]": settings.Profile,
     "[[publication]]": settings.Publication,
     "[[publication.exclude]]": settings.Exclusion,

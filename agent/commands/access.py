@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ from agent.operations import withholding
 from agent.operations.withholding import Withheld
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access, AccessRule
+from webarcfs.access.lifted_rules import LiftedRule, lifted_rules
 from webarcfs.archive.catalogue import people as persons
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import DEEDS, Right, Role, in_row
@@ -45,15 +47,24 @@ _log = logging.getLogger(__name__)
 @click.option("--lapses", metavar="DATE", help="The rule ends by itself.")
 @click.option("--exact", is_flag=True, help="Only this spelling of the URL.")
 @click.option("--list", "as_list", is_flag=True, help="Show the rules.")
+@click.option("--all", "with_lifted", is_flag=True, help="With --list: also what was lifted, and by whom.")
 @click.option("--lift", metavar="ID", help="Take back what was withheld under this id.")
 @format_option(*LIST)
 def withhold(
-    urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift: str | None, form: Form, **options: Any
+    urls: tuple[str, ...],
+    *,
+    archive: str | None,
+    as_list: bool,
+    with_lifted: bool,
+    lift: str | None,
+    form: Form,
+    **options: Any,
 ) -> None:
     """Take pages away from readers, in all crawls: by URL, or all that begin with one (`http://host/folder/*`).
 
     The archive keeps them, and the mount shows them. It takes effect at once, and stays until it is lifted. The reason,
-    who complained for instance, is on record for staff: in --list, and on the desk's page Access.
+    who complained for instance, is on record for staff: in --list, and on the desk's page Access. What was lifted
+    stays on record with its reason: --list --all has it, and so has that page.
 
     All spellings of a URL are taken away: http and https, with and without `www.`, in any case of letters, and both
     `/folder/` and `/folder/index.html`, which are listed. The number of archived URLs that readers lose is printed.
@@ -63,13 +74,17 @@ def withhold(
       webarc-agent withhold http://www.example.org/name.html --reason 'court order 12/2026'
       webarc-agent withhold 'http://www.example.org/old/*' --reason 'wrong figures' --captured ..2026-01-01
       webarc-agent withhold --list
+      webarc-agent withhold --list --all
       webarc-agent withhold --lift 1f2e3d4c
     """
     if sum((bool(urls), as_list, lift is not None)) != 1:
         raise UsageError("give URLs, or --list, or --lift ID")
+    if with_lifted and not as_list:
+        raise UsageError("--all goes with --list")
     place = opened(archive)
     if as_list:
-        print_rows(form, map(_fields, _rules(place)), lambda rows: map(_line, rows))
+        lifted = map(_fields_of_lifted, lifted_rules(place)) if with_lifted else ()
+        print_rows(form, chain(map(_fields, _rules(place)), lifted), lambda rows: map(_line, rows))
         return
     if form is not Form.TABLE:
         raise UsageError("--format and --json go with --list")
@@ -126,7 +141,13 @@ def _fields(rule: AccessRule) -> dict[str, str]:
     times = {"after": rule.after, "before": rule.before, "lapses": rule.lapses}
     fields = {"id": rule.id, "key": rule.key, "access": str(rule.access), "url": rule.url, "user": rule.user}
     fields |= {"reason": rule.reason, "public_text": rule.public_text, "by": rule.by, "at": rule.at, "role": rule.role}
-    return fields | {name: "" if time is None else format_time(time) for name, time in times.items()}
+    fields |= {name: "" if time is None else format_time(time) for name, time in times.items()}
+    return fields | {"state": "in force", "lifted_by": "", "lifted_at": ""}
+
+
+def _fields_of_lifted(lifted: LiftedRule) -> dict[str, str]:
+    at = "" if lifted.at is None else format_time(lifted.at)
+    return _fields(lifted.rule) | {"state": "lifted", "lifted_by": lifted.by, "lifted_at": at}
 
 
 def _line(fields: dict[str, str]) -> str:
@@ -135,7 +156,12 @@ def _line(fields: dict[str, str]) -> str:
     about = f" ({', '.join(more)})" if more else ""
     what = f"{fields['id'] or '-':8} {fields['access']:7} {fields['url'] or fields['key']}"
     role = f" as {fields['role']}" * bool(fields["role"])
-    return f"{what}{about}: {fields['reason']} [{fields['by']}{role} {fields['at']}]"
+    line = f"{what}{about}: {fields['reason']} [{fields['by']}{role} {fields['at']}]"
+    if fields["state"] == "in force":
+        return line
+    how = f"lifted by {fields['lifted_by']}" if fields["lifted_by"] else "taken out of the file by hand"
+    before = "before " * (not fields["lifted_by"])
+    return f"{line}, {how} {before}{fields['lifted_at']}".rstrip() if fields["lifted_at"] else f"{line}, {how}"
 
 
 @click.group(cls=VerbGroup)

@@ -80,11 +80,12 @@ def add(name: str, folder: Path) -> None:
         raise UsageError(f"{name!r} is no name of an archive: up to 100 letters, digits and . _ -") from None
     root = directory.open_archive(folder).root
     path = _list_to_change()
-    before = {archive.name: archive.root for archive in named_archives.read_list(path)}
-    if before.get(name, root) != root:
-        raise UsageError(f"{name} is the name of {before[name]} in {path}; `webarc-agent archives remove {name}` first")
     path.parent.mkdir(parents=True, exist_ok=True)
     with settings_files.changing(path, _lock(path)) as document:
+        before = {archive.name: archive.root for archive in named_archives.read_list(path)}
+        if before.get(name, root) != root:
+            first = f"`webarc-agent archives remove {name}` first"
+            raise UsageError(f"{name} is the name of {before[name]} in {path}; {first}")
         document[name] = str(root)
     click.echo(f"{name} is {root}, by {path}")
 
@@ -102,10 +103,12 @@ def remove(name: str) -> None:
 
 
 def _list_to_change() -> Path:
-    own = None if os.geteuid() == 0 else named_archives.own_list()
-    if own is None and os.geteuid() != 0:
+    if os.geteuid() == 0:
+        return named_archives.SYSTEM_LIST
+    own = named_archives.own_list()
+    if own is None:
         raise UsageError("there is no home folder for a list of one's own; root may name archives for the machine")
-    return own or named_archives.SYSTEM_LIST
+    return own
 
 
 def _lock(path: Path) -> Path:

@@ -18,10 +18,10 @@ from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.config.validators import Interval
-from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
+from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.archive.system import json_log
 from webarcfs.archive.system.clocks import Progress
-from webarcfs.commands import lazy_commands
+from webarcfs.commands import lazy_commands, log_format
 from webarcfs.commands.listing import Form, Mood, error_console
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ _R = TypeVar("_R")
 #: Where progress and logs go; results go to stdout.
 console = error_console()
 _log = logging.getLogger("webarc")
-ROOT_WARNING = "running as root; the agent never needs it: a user of its own is safer"
 archive_option = lazy_commands.archive_option
 
 
@@ -54,11 +53,7 @@ def settings_of(place: Archive) -> Settings:
 
 def log_as_asked(option: str | None, place: Archive) -> bool:
     """Log JSON from now on if the option, or else the settings, say so; return whether they do."""
-    try:
-        settings = settings_files.load(place.settings, apart={})[0]
-    except SettingsError:
-        settings = Settings()  # they are reported elsewhere
-    as_json = lazy_commands.wants_json(option, settings)
+    as_json = log_format.wants_json(option, place)
     if as_json:
         json_log.log_json()
     return as_json
@@ -148,7 +143,7 @@ def mood_of(state: str) -> Mood | None:
 def warn_of_root() -> None:
     """Say once, where work begins that fetches what strangers wrote, that root is not needed."""
     if os.geteuid() == 0:
-        _log.info("%s", ROOT_WARNING)
+        _log.info("running as root; the agent never needs it: a user of its own is safer")
 
 
 def tell(outcome: JobOutcome, *, judged: bool = True, form: Form = Form.TABLE) -> None:

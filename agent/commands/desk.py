@@ -8,8 +8,7 @@ import click
 
 from agent.commands.common import archive_option, log_as_asked, opened
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.archive.system.json_log import message_line
-from webarcfs.commands.lazy_commands import log_format_option
+from webarcfs.commands.log_format import log_format_option, printer
 
 _LISTEN = "127.0.0.1:8081"
 _NEEDED = ("starlette", "uvicorn", "argon2", "itsdangerous", "jinja2", "babel", "httptools")
@@ -66,4 +65,4 @@ def desk(
         opens_browser=opens,
         logs_json=as_json,
     )
-    serve(options, (lambda text: click.echo(message_line(text))) if as_json else click.echo)
+    serve(options, printer(as_json=as_json))

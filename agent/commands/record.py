@@ -70,7 +70,6 @@ from webarcfs.commands.listing import (
     styled,
     table_console,
 )
-from webarcfs.commands.output import Display
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -712,6 +711,8 @@ def step(record_id: str, name: str, archive: str | None, again: bool, wait: bool
 def _run(place: Archive, record_id: str, wanted: WorkflowStep) -> bool:
     if wanted is not WorkflowStep.CAPTURE:
         return follow(place, record_id)
+    from webarcfs.commands.output import Display  # noqa: PLC0415 # slow to load, and lists need none of it
+
     with Display(console) as display:
         running.run_step(place, step_folder(record_id, wanted), stop=stop_on_signals(), progress=display)
     return follow(place, record_id)

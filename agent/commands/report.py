@@ -38,7 +38,7 @@ from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import LogLine, Tables
 from agent.reports.tables import shares as site_shares
-from agent.reports.url_fates import MOST_LOGS, PossibleSource
+from agent.reports.url_fates import MOST_LOGS, CrawlFate, PossibleSource
 from agent.service import scheduler
 from webarcfs.access.gate import StaffGate
 from webarcfs.archive.config.directory import Archive
@@ -75,6 +75,8 @@ _SHOWN = ("url", "state", "words", "shown", "requests", "refused", "missed", "pi
 _TEXTLESS = ("url", "mime_type", "size", "fault", "meaning")
 #: Passes over a log to what a page needs, the resources that are counted, and of these the missing ones that are named.
 _MOST_PASSES, _MOST_PARTS, _MOST_PARTS_NAMED = 6, 5_000, 20
+#: Newer crawls that are named of those that knew of a URL and did not ask for it.
+_MOST_NEWER = 5
 _NUMBERS = ("requests", "refused", "missed")
 _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes", "share")
 
@@ -166,7 +168,7 @@ def report(  # each option is a branch
     With --url it shows what became of one URL: the words of crawl.log for it with what they mean, the page that led to
     it, and of a page what it needs and whether that came. Where the crawl never saw it, it says so. Without a job, or
     with a host, it is the newest crawl that asked for the URL, else one that had a reason not to, else one that saw a
-    link to it.
+    link to it. Newer crawls that knew of the URL are named beside it.
 
     With --shown it shows of each page that a browser was to show how many requests its scripts made, how many of them
     the crawl refused, and how many had no whole response. Pages that could not be shown come first, then those that
@@ -404,11 +406,15 @@ def _parts_of(archive: Archive, folder: Path, page: LogLine | None) -> list[LogL
 
 def _tell_url(archive: Archive, job: str | None, url: str, form: Form) -> None:
     """Say what became of a URL; exit with 1 where no crawl, or not the one that is named, saw it."""
+    newer: Sequence[CrawlFate] = ()
     if job:
         folder: Path | None = find(archive, job, url)[0]
     else:
         names = url_fates.report_names(archive)[:MOST_LOGS]
-        folder = url_fates.find_that_knows(archive, url, (archive.reports / name for name in names))
+        fates = url_fates.fates_until_asked(archive, url, (archive.reports / name for name in names))
+        crawl = url_fates.newest_that_knows(fates)
+        folder = None if crawl is None else archive.reports / crawl.job
+        newer = () if crawl is None else url_fates.newer_than(fates, crawl.job)
     if folder is None:
         fate = UrlFate(url, {}, captures=_captures_of(archive, url), sources=_sources_of(archive, url))
     else:
@@ -422,6 +428,7 @@ def _tell_url(archive: Archive, job: str | None, url: str, form: Form) -> None:
             [] if is_live else _parts_of(archive, folder, lines.get(url)),
             [] if any(line.archived for line in lines.values()) else _captures_of(archive, url),
             [] if lines else _sources_of(archive, url),
+            newer,
         )
     if form is Form.JSON:
         _print_array(fate.as_json())
@@ -438,7 +445,7 @@ class UrlFate:
 
     `lines` are those of its spellings, `targets` those of redirects among them, `parts` what it needs, `captures` the
     snapshots that have it where this crawl has not. `sources` are the publications of its host, of a URL that is not
-    known.
+    known. `newer` are later crawls that knew of it and did not ask for it.
     """
 
     url: str
@@ -448,6 +455,7 @@ class UrlFate:
     parts: Sequence[LogLine] = ()
     captures: Sequence[str] = ()
     sources: Sequence[PossibleSource] = ()
+    newer: Sequence[CrawlFate] = ()
 
     @property
     def host(self) -> dict[str, Any] | None:
@@ -474,6 +482,7 @@ class UrlFate:
             "needs": {"resources": len(self.parts), "missing": [[part.url, part.reason] for part in self.lacks]},
             "captures": self.captures,
             "publications": [asdict(source) for source in self.sources],
+            "newer": [{"job": fate.job, "status": fate.main.status, "word": fate.main.reason} for fate in self.newer],
         }
 
     def texts(self) -> Iterator[str]:
@@ -481,7 +490,7 @@ class UrlFate:
         if self.url not in self.lines:
             yield from self._unseen()
         for line in (self.lines[spelling] for spelling in tables.spellings(self.url) if spelling in self.lines):
-            yield from tables.fate(line)
+            yield from tables.fate(line, f" by the crawl {self.summary['job']}")
             if self.targets.get(line.url):
                 yield f"  it redirects to {self.targets[line.url]}; `report --url` says what became of that"
             if missing_urls.has_failed(line):
@@ -493,11 +502,14 @@ class UrlFate:
             yield from (f"    {part.url}: {part.reason}" for part in self.lacks[:_MOST_PARTS_NAMED])
         if self.host is not None and not self.host["complete"]:
             yield f"  its host is incomplete: {self.host['reason']}"
-        if self.lines:
-            yield f"  by the crawl {self.summary['job']}"
+        for fate in self.newer[:_MOST_NEWER]:
+            why = f"{fate.main.reason}: {tables.sentence_of(fate.main.reason) or ''}".removesuffix(": ")
+            yield f"  the newer crawl {fate.job} did not ask for it: {why}"
+        if more := len(self.newer[_MOST_NEWER:]):
+            yield f"  {more} more newer crawls did not ask for it"
         if self.captures:
             log = f"`webarc log {shlex.quote(self.url)}`"
-            yield f"  the archive has versions of it, the newest of {self.captures[0]}: {log}"
+            yield f"  the archive has versions of it from other crawls, the newest of {self.captures[0]}: {log}"
 
     def _unseen(self) -> Iterator[str]:
         if self.summary:
@@ -634,8 +646,10 @@ def _of_host(archive: Archive, host: str, url: str, reports: Sequence[Path]) -> 
 
     It is the one that knows most of `url`, if there is a URL that one of them saw; else the newest one of its site.
     """
-    if url and (telling := url_fates.find_that_knows(archive, url, _published(host, reports))) is not None:
-        return telling
+    if url:
+        fates = url_fates.fates_until_asked(archive, url, _published(host, reports))
+        if (telling := url_fates.newest_that_knows(fates)) is not None:
+            return archive.reports / telling.job
     newest: Path | None = None
     for crawl in (url_fates.crawl_of(archive, report) for report in _published(host, reports)):
         if not _only_adds(crawl):

@@ -39,13 +39,12 @@ from agent.service.agent_status import overview
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.config import collection_files, settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.config.validators import start_url
-from webarcfs.archive.model.errors import Exit, SettingsError, WebarcError
+from webarcfs.archive.model.errors import Exit, WebarcError
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.processes import Process
-from webarcfs.commands.lazy_commands import log_format_option
 from webarcfs.commands.listing import OBJECT, Form, Mood, format_option, print_object, styled
+from webarcfs.commands.log_format import log_format_option
 from webarcfs.commands.output import described
 from webarcfs.web.listeners import address as listen_address
 
@@ -193,7 +192,7 @@ def status(archive: str | None, check: bool, form: Form) -> None:
     if check:
         _check(place, form)
         return
-    settings = _settings(place)
+    settings = settings_files.load_usable(place)
     browser = browser_check.needed_check(settings, place.root)
     summary = overview(place) | {
         "collection_faults": collection_files.faults_of(place),
@@ -219,14 +218,6 @@ def _check(archive: Archive, form: Form) -> None:
             click.echo("ok")
     if faults:
         sys.exit(Exit.FAILED if faults[0].is_grave else Exit.INCOMPLETE)
-
-
-def _settings(archive: Archive) -> Settings:
-    """Return the settings; the defaults where webarc.toml is invalid, which is reported already."""
-    try:
-        return settings_files.load(archive.settings, apart={})[0]
-    except SettingsError:
-        return Settings()
 
 
 def _lines(summary: dict[str, Any]) -> Iterator[str]:

@@ -174,10 +174,7 @@ def _text(unit: UnitOf) -> str:
 
 
 def _personal_folder() -> Path:
-    config = os.environ.get("XDG_CONFIG_HOME", "")
-    if not config.startswith("/"):
-        home = os.path.expanduser("~")  # noqa: PTH111 # Path.home() raises without one
-        if not home.startswith("/"):
-            raise UsageError("there is no home folder; set HOME")
-        config = f"{home}/.config"
-    return Path(config) / "systemd" / "user"
+    folder = named_archives.config_folder()
+    if folder is None:
+        raise UsageError("there is no home folder; set HOME")
+    return folder / "systemd" / "user"

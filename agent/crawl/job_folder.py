@@ -56,7 +56,7 @@ from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files, locks
-from webarcfs.archive.system.clocks import Speed
+from webarcfs.archive.system.clocks import Progress, Speed, unseen
 from webarcfs.archive.system.processes import Process
 
 if TYPE_CHECKING:
@@ -507,10 +507,6 @@ def _checked(kind: type[Publication] | type[Profile], values: dict[str, Any]) ->
 # == job ==============================================================================================================
 
 
-#: Reports the progress of long work: (name of the work, number done, number known).
-Progress = Callable[[str, int, int], None]
-
-
 #: Returns what a browser showed of a document, by its row in the frontier; None where there is nothing.
 ShownForm = Callable[[int], "RenderedForm | None"]
 
@@ -566,7 +562,7 @@ class Job:
     page: SavedPage | None = None
     is_closed: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
-    progress: Progress = lambda *_: None
+    progress: Progress = unseen
     note: Note = _nothing
     shown: ShownForm = lambda _: None
     by_agent: bool = False  # whether it ends when it is held, since the agent begins it again

@@ -131,6 +131,19 @@ class OrderRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskedAgain:
+    """What a job asks for again: the name and path of the crawl, the first pages with their paths, and how many more.
+
+    Without pages it is what failed, or all of a kind.
+    """
+
+    name: str
+    href: str
+    pages: tuple[tuple[str, str], ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobCard:
     """An open job. `orders` are the words that it takes now, `given` those that it was given, the last one's number
     is `last_order`. `typed` is what was typed into a form that was not taken. `views` counts the pages for the browser.
@@ -156,6 +169,7 @@ class JobCard:
     orders: frozenset[str]
     last_order: int
     given: tuple[OrderRow, ...] = ()
+    asked_again: AskedAgain | None = None
     typed: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -215,11 +229,25 @@ class UrlFateView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedCrawl:
+    """A crawl as a sentence names it: what it is called, and where its page is. 0 is no number of a crawl.
+
+    `publication_href` is the path of its publication, empty for one that no settings have.
+    """
+
+    name: str
+    href: str
+    publication: str
+    publication_href: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlOfUrl:
     """A crawl, and what it did with a URL: where the page about both is, and the line that says most of it."""
 
     job: str
-    name: str
+    crawl: NamedCrawl
     href: str
     fate: UrlFateView
 

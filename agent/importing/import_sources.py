@@ -22,7 +22,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -40,6 +40,7 @@ from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system import files
+from webarcfs.archive.system.clocks import Progress, unseen
 from webarcfs.warc.bytestream import GZIP, MAGIC
 
 # == other formats ====================================================================================================
@@ -245,8 +246,6 @@ _RECORDS = re.compile(r".*\.(w?arc(\.gz|\.zst)?|wacz)", re.IGNORECASE | re.DOTAL
 _OPEN = ".open"  # Heritrix renames its files when they are complete
 _OLD_CACHE = "new.dat"  # of HTTrack before 3.31
 
-Progress = Callable[[str, int, int], object]
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -293,7 +292,7 @@ def chosen(
     paths: Sequence[Path],
     spool: Path,
     stack: ExitStack,
-    progress: Progress = lambda *_: None,
+    progress: Progress = unseen,
     stated: Stated = _NOTHING_STATED,
 ) -> ChosenSources:
     """Return the files with their hashes, each content once; `stated` is what copies among them do not say themselves.

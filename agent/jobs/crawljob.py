@@ -39,7 +39,7 @@ from agent.crawl.frontier import (
     Frontier,
     FrontierUrl,
 )
-from agent.crawl.job_folder import Definition, Job, Patch, Phase, Progress, StateKeeper
+from agent.crawl.job_folder import Definition, Job, Patch, Phase, StateKeeper
 from agent.crawl.job_orders import OrderBook, stop_on_discard
 from agent.crawl.loop import capture
 from agent.crawl.sitemaps import MOST_LISTED
@@ -58,6 +58,7 @@ from webarcfs.archive.config.settings import Profile, Publication
 from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import files
+from webarcfs.archive.system.clocks import Progress, unseen
 
 # == patchjob =========================================================================================================
 
@@ -218,7 +219,7 @@ def run(
     patch: Patch | None = None,
     shifts: bool = False,
     stop: threading.Event | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = unseen,
 ) -> JobOutcome:
     """Crawl a publication, or resume its interrupted job, and publish the result.
 

@@ -19,7 +19,6 @@ from datetime import datetime
 from pathlib import Path
 
 from agent.catalogue.recording import catch_up_records
-from agent.crawl.job_folder import Progress
 from agent.importing.exported_trees import (
     Built,
     Intake,
@@ -45,6 +44,7 @@ from webarcfs.archive.history import rendered_forms, sequence
 from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, WebarcError
 from webarcfs.archive.model.metadata import COMMITTER, AdditionsMessage, CommitTag, CrawlMessage, parse_compact_time
 from webarcfs.archive.system import locks
+from webarcfs.archive.system.clocks import Progress, unseen
 
 _log = logging.getLogger(__name__)
 #: One such import at a time; no publication has this name.
@@ -72,7 +72,7 @@ def run(
     files: Sequence[Path],
     *,
     stop: threading.Event | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = unseen,
 ) -> MadeAgain:
     """Import files of one or more exports, in any order: WARC files, WACZ, folders of them.
 

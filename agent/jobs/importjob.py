@@ -38,7 +38,7 @@ from agent.crawl.frontier import (
     ImportIndex,
     StoredCut,
 )
-from agent.crawl.job_folder import ImportedCut, Job, Phase, Progress, StateKeeper, crawl_of_import, folder_of
+from agent.crawl.job_folder import ImportedCut, Job, Phase, StateKeeper, crawl_of_import, folder_of
 from agent.crawl.wget import BatchFiles
 from agent.filters import chain
 from agent.importing.browser_pages import Attaching, ImportedForms
@@ -56,6 +56,7 @@ from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.model.metadata import from_epoch, now
+from webarcfs.archive.system.clocks import Progress, unseen
 from webarcfs.warc.job_warc import WarcWriter
 
 # == publishing =======================================================================================================
@@ -280,7 +281,7 @@ def run(
     request: ImportRequest = _PLAIN,
     *,
     stop: threading.Event | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = unseen,
 ) -> Imported:
     """Import files as crawls of a publication, or resume that import after an interruption.
 
@@ -418,7 +419,7 @@ def tried(
     request: ImportRequest = _PLAIN,
     *,
     stop: threading.Event | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = unseen,
 ) -> PlannedImport:
     """Return the plan of an import of files that are not known, and publish nothing. Raises as `run`."""
     digests = set[str]() if request.again else known_sources(archive)

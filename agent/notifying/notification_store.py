@@ -43,8 +43,6 @@ _FORGOTTEN = 30 * 86400
 _RESERVED = 128 << 10
 _ROOM_FOR_RESERVE = 8 * _RESERVED
 _RESERVE = ".notify.reserve"
-#: Held while the file is opened, and made.
-_OPENING = ".notifications-open"
 _DIGEST, _NUMBER = "digest", "number"
 
 
@@ -87,7 +85,7 @@ class NotificationStore(SqliteFile):
         with contextlib.ExitStack() as opening:
             # One at a time: who opens it while another one makes it would take it for damaged.
             with contextlib.suppress(OSError):  # of a user, or on a disk, that may only be read
-                opening.enter_context(locks.exclusive(archive.root / "lock" / _OPENING))
+                opening.enter_context(locks.exclusive(archive.notifications_opening_lock))
             try:
                 self._open(path, checked=checked)
             except DatabaseDamaged:

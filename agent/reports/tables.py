@@ -284,9 +284,12 @@ _HOPS = {
 _SENTENCES = {str(word): word.sentence for word in IN_CRAWL_LOG if not isinstance(word, Figure)}
 
 
-def fate(line: LogLine) -> Iterator[str]:
-    """Yield what became of a URL, in sentences: whether it is archived, why or why not, how the crawl came to it."""
-    yield f"{line.url} is {'archived' if line.archived else 'not archived'}"
+def fate(line: LogLine, by: str = "") -> Iterator[str]:
+    """Yield what became of a URL, in sentences: whether it is archived, why or why not, how the crawl came to it.
+
+    `by` ends the first of them: which crawl that is about.
+    """
+    yield f"{line.url} is {'archived' if line.archived else 'not archived'}{by}"
     yield f"  status {line.status}: {meaning(line.status)}" if meaning(line.status) else f"  status {line.status}"
     for note in line.notes:
         if (sentence := sentence_of(note)) is not None:

@@ -20,6 +20,7 @@ from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, LinkKind, Reason
 from agent.reports import missing_urls, tables
 from agent.reports.report import hosts_in
 from agent.reports.tables import LogLine
+from webarcfs.archive.catalogue.record import PATCH
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.index.database import CaptureIndex
@@ -66,19 +67,6 @@ def report_names(archive: Archive) -> list[str]:
 def crawl_of(archive: Archive, report: Path) -> Path:
     """Return the report of the crawl that the job of a report patched; else that report."""
     return archive.reports / (missing_urls.patched_by(report) or report.name)
-
-
-def find_that_knows(archive: Archive, url: str, reports: Iterable[Path]) -> Path | None:
-    """Return the report of the newest crawl that knows most of a URL, the newest report first; None: none."""
-    best, most = None, Knowledge.NONE
-    for report in reports:
-        with suppress(Damaged, NotFound), crawl_log.reading(report) as log:
-            knows = max(map(knowledge_of, tables.lines_of(log, url).values()), default=Knowledge.NONE)
-            if knows > most:
-                best, most = report, knows
-            if most is Knowledge.ASKED:
-                break
-    return None if best is None else crawl_of(archive, best)
 
 
 def target_of(archive: Archive, job: str, url: str) -> str:
@@ -132,11 +120,53 @@ class CrawlFate:
         """The line that says most of it."""
         return self.lines[0]
 
+    @property
+    def knowledge(self) -> Knowledge:
+        """What the crawl knows of it."""
+        return knowledge_of(self.main)
+
 
 def newest_that_knows(fates: Sequence[CrawlFate]) -> CrawlFate | None:
-    """Return the newest crawl that asked for a URL or had a reason not to, else the newest that saw a link to it."""
-    knowing = (fate for fate in fates if knowledge_of(fate.main) > Knowledge.SEEN)
-    return next(knowing, next(iter(fates), None))
+    """Return the newest crawl that asked for a URL; else the newest with a reason not to; else the newest with a link.
+
+    `fates` are newest first. Who asks why a page is missing is told of this crawl, wherever it is asked.
+    """
+    return max(fates, key=lambda fate: fate.knowledge, default=None)
+
+
+def newer_than(fates: Sequence[CrawlFate], job: str) -> list[CrawlFate]:
+    """Return those of later crawls than a job, newest first: what `newest_that_knows` passed over."""
+    return [fate for fate in fates if fate.job > job]
+
+
+def _fate_of(job: str, url: str, lines: Mapping[str, LogLine]) -> CrawlFate:
+    in_order = sorted(lines.values(), key=lambda line: (not line.archived, -knowledge_of(line), line.url != url))
+    return CrawlFate(job, tuple(in_order))
+
+
+def fates_until_asked(archive: Archive, url: str, reports: Iterable[Path]) -> list[CrawlFate]:
+    """Return what the crawls of some reports did with a URL, newest first, up to the first that asked for it.
+
+    That is as many as `newest_that_knows` and `newer_than` need. Logs that cannot be read are passed over.
+    """
+    patches = _patches_by_crawl(archive)
+    fates: list[CrawlFate] = []
+    for job in sorted({crawl_of(archive, report).name for report in reports}, reverse=True):
+        with suppress(Damaged, NotFound):
+            if lines := missing_urls.lines_of(archive, job, url, patches.get(job, ())):
+                fates.append(_fate_of(job, url, lines))
+                if fates[-1].knowledge is Knowledge.ASKED:
+                    break
+    return fates
+
+
+def _patches_by_crawl(archive: Archive) -> dict[str, list[Path]]:
+    """Return the reports of patches by the job that they patched, oldest first."""
+    patches: dict[str, list[Path]] = {}
+    for name in reversed(report_names(archive)):
+        if name.endswith(PATCH):
+            patches.setdefault(missing_urls.patched_by(archive.reports / name), []).append(archive.reports / name)
+    return patches
 
 
 @dataclass(slots=True)
@@ -191,10 +221,7 @@ def search_crawls(archive: Archive, url: str, first: str = "", most: int = MOST_
         if not lines:
             result.without.append(job)
         else:
-            in_order = sorted(
-                lines.values(), key=lambda line: (not line.archived, -knowledge_of(line), line.url != url)
-            )
-            result.fates.append(CrawlFate(job, tuple(in_order)))
+            result.fates.append(_fate_of(job, url, lines))
     result.fates.sort(key=lambda fate: fate.job, reverse=True)
     result.without.sort(reverse=True)
     return result

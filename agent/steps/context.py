@@ -10,7 +10,7 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,15 +28,13 @@ from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, Interrupted, InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch, now
 from webarcfs.archive.model.picture_kinds import picture_kind
+from webarcfs.archive.system.clocks import Progress, unseen
 from webarcfs.archive.system.files import sync_tree
 from webarcfs.content import outlinks, text, visible_lines
 from webarcfs.content.text import decode_charset, decoder
 from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 
 # == context ==========================================================================================================
-
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +50,7 @@ class StepContext:
     person: str
     before: Record | None
     stop: threading.Event = field(default_factory=threading.Event)
-    progress: Progress = lambda *_: None
+    progress: Progress = unseen
 
     @property
     def scratch(self) -> Path:

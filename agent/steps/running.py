@@ -30,7 +30,7 @@ from agent.jobs import crawljob
 from agent.jobs.publishing import JobOutcome
 from agent.maintenance import backups
 from agent.steps.checking import check
-from agent.steps.context import Clock, Progress, StepContext, StepResult
+from agent.steps.context import Clock, StepContext, StepResult
 from agent.steps.converting import convert
 from webarcfs import __version__
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -61,6 +61,7 @@ from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, NotFound, StepRefused, UsageError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system import files
+from webarcfs.archive.system.clocks import Progress, unseen
 
 # == backing up =======================================================================================================
 
@@ -224,7 +225,7 @@ def run_step(
     name: str,
     *,
     stop: threading.Event | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = unseen,
 ) -> Record | None:
     """Run the step of a folder; return its record as it is then, None if the step was done or is gone already.
 
@@ -254,7 +255,7 @@ def run_step(
 
 
 def run_waiting(
-    archive: Archive, record: str, *, stop: threading.Event | None = None, progress: Progress = lambda *_: None
+    archive: Archive, record: str, *, stop: threading.Event | None = None, progress: Progress = unseen
 ) -> list[str]:
     """Run the steps of a record that wait, and those that come by themselves; return a line for each failure.
 

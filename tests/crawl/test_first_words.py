@@ -191,7 +191,9 @@ def test_a_url_is_told_of_by_the_crawl_that_asked_for_it(archive: Archive, site:
     for named in ((), (site.host,)):
         for path, word in (("/closed", "robots"), ("/gone", "status 404"), ("/broken", "status 500")):
             out = told(path, *named)
-            assert word in out and "depth" not in out and f"by the crawl {whole}" in out
+            first, _, rest = out.partition("did not ask for it: ")
+            assert word in first and "depth" not in first and f"by the crawl {whole}" in first
+            assert rest.startswith("depth: ") is not named, "the newer crawl, where no crawl is named"
     out = told("/photos")
     assert "3 archived, 1 missing" in out and f"    {site.url('/none.png')}: status 404" in out
     needs = json.loads(_run(archive, "report", "--json", "--url", site.url("/photos")).out)["needs"]
@@ -209,7 +211,7 @@ def test_a_url_is_told_of_by_the_crawl_that_asked_for_it(archive: Archive, site:
     assert _run(archive, "report", site.host).out.startswith(whole)
     for folder in archive.reports.glob("*unlinked*"):
         shutil.rmtree(folder)
-    assert "the archive has versions of it, the newest of 2" in told("/unlinked", code=1)
+    assert "the archive has versions of it from other crawls, the newest of 2" in told("/unlinked", code=1)
     archive.database.write_bytes(b"no database")
     done = _run(archive, "report", "--url", site.url("/unlinked"))
     assert done.code == Exit.USAGE and "whether another crawl has it is not known" in done.err

@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -17,9 +18,9 @@ from agent.crawl.vocabulary import Reason
 from agent.jobs import crawljob
 from agent.operations import records
 from agent.operations.trying import NAMED_REFUSED, Trial
-from agent.reports import url_fates
+from agent.reports import tables, url_fates
 from agent.reports.explanations import desk_advice_on, explanation_of
-from agent.reports.url_fates import UrlSearch, newest_that_knows
+from agent.reports.url_fates import CrawlFate, UrlSearch, newer_than, newest_that_knows
 from tests.support import crawls, desks
 from tests.support.desks import Answer, Client, ServedDesk
 from tests.support.missing_pages import SETTINGS, UNLINKED, add_troubles
@@ -31,6 +32,7 @@ from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import Record
 from webarcfs.archive.catalogue.workflow import Decision
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Exclusion
 from webarcfs.archive.system import clocks
 from webarcfs.web import language
 
@@ -133,6 +135,8 @@ def test_a_page_that_no_crawl_saw_may_be_of_a_publication(bad: Bad) -> None:
     """It says which one, and what keeps that from it; a page of no publication leads to a new one."""
     page = bad.missing(UNLINKED)
     assert "No crawl saw it" in page.words and "It would ask for it, if a page that it reads" in page.words
+    assert "The crawl: 127.0.0.1" in page.words and "(publication bad, number 1)" in page.words, "which one is named"
+    assert page.page.xpath("//a[text()='Save this page']")
     for path, word in (("/left-out/new", "excluded"), ("/new.iso", "extension"), ("/x/y/" * 14, "trap:path-depth")):
         page = bad.missing(path)
         assert "It would not ask for it." in page.words and explanation_of(word) in page.words, path
@@ -161,6 +165,59 @@ def test_a_long_log_is_cut_and_that_is_said(bad: Bad, monkeypatch: pytest.Monkey
     assert newest_that_knows([]) is None
 
 
+def _fate(job: str, status: int, words: str) -> CrawlFate:
+    return CrawlFate(job, (tables.LogLine("http://e.org/a", status, 0, "L", "-", tuple(words.split()), "-"),))
+
+
+@pytest.mark.parametrize(
+    ("fates", "expected"),
+    [
+        ((("4", -9998, "max-total-size"), ("3", 503, ""), ("2", 200, "")), "3"),
+        ((("4", -9998, "depth"), ("3", -9998, "robots"), ("2", -9998, "depth")), "3"),
+        ((("4", -9998, "depth"), ("3", -9998, "depth")), "4"),
+        ((("4", 404, ""), ("3", 503, "")), "4"),
+    ],
+)
+def test_the_newest_crawl_that_asked_decides(fates: Sequence[tuple[str, int, str]], expected: str) -> None:
+    """A later one that had a reason not to ask stands beside it; who only saw a link knows least."""
+    known = [_fate(*fate) for fate in fates]
+    decided = newest_that_knows(known)
+    assert decided is not None and decided.job == expected
+    assert [fate.job for fate in newer_than(known, expected)] == [job for job, *_ in fates if job > expected]
+
+
+def test_desk_and_terminal_say_the_same_of_a_page(archive: Archive, site: Site) -> None:
+    """The crawl that last asked for it, and beside it a newer one of another publication that did not."""
+    site.add_html("/", "<a href='/a'>x</a>")
+    site.gone("/a", 503)
+    crawls.crawl(archive, site.url("/"), name="asks")
+    crawls.crawl(archive, site.url("/"), name="leaves", exclude=(Exclusion(match="*/a", reason="a test"),))
+    folder = archive.settings.with_name("publications.d")
+    folder.mkdir()
+    for name in ("asks", "leaves"):
+        (folder / f"{name}.toml").write_text(f'[[publication]]\nname = "{name}"\nurls = ["{site.url("/")}"]\n')
+    asked, left = (next(archive.reports.glob(f"*-{name}")).name for name in ("asks", "leaves"))
+    reported = crawls.run_command("report", "--archive", archive.root, "--url", site.url("/a"))
+    assert reported.out.startswith(f"{site.url('/a')} is not archived by the crawl {asked}\n")
+    assert f"the newer crawl {left} did not ask for it: excluded: " in reported.out
+    as_json = json.loads(crawls.run_command("report", "--archive", archive.root, "--json", "--url", site.url("/a")).out)
+    assert as_json["job"] == asked and [newer["job"] for newer in as_json["newer"]] == [left]
+    desks.with_people(archive)
+    with desks.served(archive) as served:
+        page = served.client("anna").get(f"/missing?{urlencode({'url': site.url('/a')})}")
+    assert "What the crawl did that last asked for it" in page.words
+    (lead,) = page.page.xpath("//p[@class='lead']")
+    (notice,) = page.page.xpath("//p[@class='notice']")
+    names = [
+        (text.xpath("./a[starts-with(@href, '/publications/')]/@href"), text.text_content()) for text in (lead, notice)
+    ]
+    assert [href for (href,), _ in names] == ["/publications/asks", "/publications/leaves"]
+    assert "number 1" in names[0][1] and "number 2" in names[1][1], "crawls of one second are told apart"
+    assert explanation_of("status 503") in page.words and explanation_of("excluded") in notice.text_content()
+    (save,) = page.page.xpath("//a[text()='Save this page']/@href")
+    assert save == f"/save?{urlencode({'url': site.url('/a')}, safe='/')}"
+
+
 def run_patch(bad: Bad) -> None:
     """What an agent does with the patch that waits."""
     (folder,) = bad.archive.jobs.iterdir()
@@ -177,14 +234,19 @@ def test_a_missing_page_comes_into_the_crawl_by_a_button(bad: Bad) -> None:
         page = bad.missing(path)
         assert "What comes becomes a part of this crawl, and of nothing else." in page.words, path
         done = bad.anna.submit(page, place)
-        assert "They wait for an agent." in done.words and done.path == "/running"
-        assert bad.anna.get("/running").page.xpath("//section[@class='job']"), "it is shown"
-        assert "is being asked for again" in bad.missing(path).words
+        assert f"{bad.site.url(path)} will be asked for again, for the crawl" in done.words, "page and crawl are named"
+        assert done.path.startswith("/missing?") and "is being asked for again" in done.words
+        (again,) = done.page.xpath("//a[text()='Show how it is now']/@href")
+        (card,) = bad.anna.get("/running").page.xpath("//section[@class='job']")
+        (crawl,) = card.xpath(".//p[contains(., 'For the crawl:')]/a/@href")
+        (asked,) = card.xpath(".//li/a[@class='url']")
+        assert (crawl, asked.text) == (f"/snapshot/{before.id}", bad.site.url(path))
+        assert "The crawl does not have it." in bad.anna.get(asked.get("href")).words or path == UNLINKED
         bad.site.clear_log()
         run_patch(bad)
         assert [request.path for request in bad.site.requests if request.path != "/robots.txt"] == [path]
         assert (bad.record.id, len(bad.record.parts)) == (before.id, number)
-        assert "The crawl has it." in bad.missing(path).words
+        assert "The crawl has it." in bad.missing(path).words and "The crawl has it." in bad.anna.get(again).words
         assert bad.anna.get(f"/snapshot/{bad.record.id}").words.count("1 of 1 URLs came") == number - 1
     refused = bad.missing("/left-out/page")
     done = bad.anna.submit(refused, place)
@@ -197,13 +259,21 @@ def test_the_urls_of_a_count_are_asked_for_again_by_a_button(bad: Bad) -> None:
     query = urlencode({"word": "status 403", "kept": "no"})
     page = bad.anna.get(f"/report/{bad.record.id}/urls?{query}")
     bad.site.add_html("/forbidden", "open now")
-    assert "asked for again: 1." in bad.anna.submit(page, place).words.replace("will be ", "")
+    done = bad.anna.submit(page, place)
+    assert done.path.startswith("/missing?") and f"{bad.site.url('/forbidden')} will be asked for again" in done.words
     bad.site.clear_log()
     run_patch(bad)
     assert [request.path for request in bad.site.requests if request.path != "/robots.txt"] == ["/forbidden"]
     assert "No URL is so." in bad.anna.get(f"/report/{bad.record.id}/urls?{query}").words
     excluded = bad.anna.get(f"/report/{bad.record.id}/urls?word=excluded&kept=no")
     assert "Not asked for again:" in bad.anna.submit(excluded, place).words
+    several = {"selection": "", "page": [bad.site.url("/gone"), bad.site.url("/missing")]}
+    done = bad.anna.submit(bad.anna.get(f"/report/{bad.record.id}/urls?word=excluded&kept=no"), place, several)
+    assert done.status == 200, done.words
+    assert done.path == "/running" and re.search(r"for the crawl 127\S+, .* CET \(bad\): 2\. They wait", done.words)
+    assert len(done.page.xpath("//section[@class='job']/ul/li/a[starts-with(@href, '/missing?')]")) == 2
+    (folder,) = bad.archive.jobs.iterdir()
+    shutil.rmtree(folder)
 
 
 def test_what_is_not_asked_for_again_is_counted_to_the_last_address(bad: Bad) -> None:

@@ -327,8 +327,8 @@ def pages(busy: World) -> list[str]:
     record = f"/snapshot/{busy.ids[7]}"
     return [
         "/", "/snapshots", record, f"{record}/preview", f"/compare/{busy.ids[6]}..{busy.ids[7]}", "/running",
-        "/publications", "/publications/q", "/publications/+new", "/registers", "/access", "/options", "/new",
-        "/feed",
+        "/publications", "/publications/q", "/publications/+new", "/registers", "/access", "/access?lifted=yes",
+        "/options", "/new", "/feed",
         "/snapshots/edit?ticked=1,2", "/nothing", f"/report/{busy.ids[7]}", f"/report/{busy.ids[7]}/urls?word=robots",
         "/missing", "/missing?url=no+address", f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fprivate",
         f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fnever",
@@ -349,6 +349,10 @@ _LOOKS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("at", range(len(_LOOKS)))
 def test_no_page_of_the_desk_is_closed_to_anybody(busy: World, browser: Browser, at: int) -> None:
     found, wide = {}, []
+    rule = access_rules.withhold(
+        busy.archive, f"http://{DOMAIN}/{'long' * 30}/{at}", "carl", "a complaint", role="curator"
+    )
+    access_rules.lift(busy.archive, rule[0].id, "carl")
     for name, paths in (("", ["/login"]), ("carl", pages(busy)), ("adam", ["/people", "/people?key=anna"])):
         context = browser.new_context(bypass_csp=True, **_LOOKS[at])
         hand = Hand(context.new_page(), busy.served.origin)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import resource
 import threading
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -385,10 +386,43 @@ def test_a_page_is_withheld_and_given_back(own: World) -> None:
     assert lift.get("class") != "unseen", "a cell that is cut out of its row moves the columns"
     rules = access_rules.load(own.archive).rules
     assert {each.url for each in rules} == {url, f"http://{DOMAIN}/old/*"} and rules[0].by == "Anna \u4f8b"
-    anna.submit(done, "/access/lift")
+    lifted_id = done.form("/access/lift")["rule"][0]
+    lifted_urls = [rule.url for rule in rules if rule.id == lifted_id]
+    done = anna.submit(done, "/access/lift")
     assert len(access_rules.load(own.archive).rules) == 1
+    assert all(f"Readers may see it again: {url}" in done.words for url in lifted_urls), "the page is named"
     own.archive.access_rules.write_text("broken\n")
     assert "have a fault" in anna.get("/access").words
+
+
+def test_what_was_lifted_stays_on_record_at_the_desk(own: World) -> None:
+    """S-withhold-5. The newest first, as is what is withheld; in German, too; readers have none of it."""
+    anna = own.served.client("anna")
+    urls = [f"http://{DOMAIN}/{name}.html" for name in ("z", "b", "a")]
+    for number, url in enumerate(urls):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(access_rules, "now", partial(parse_time, f"2026-01-0{number + 1}T00:00:00"))
+            access_rules.withhold(own.archive, url, "Carl", f"complaint {number}", role="archivist")
+    page = anna.get("/access")
+    shown = [row.text for row in page.page.xpath("//section//tbody/tr/th/bdi")]
+    assert shown == urls[::-1], "the newest first"
+    assert "complaint 1" not in anna.get("/access?lifted=yes").page.xpath("string(//section[@id='lifted'])")
+    rules = {rule.url: rule.id for rule in access_rules.load(own.archive).rules}
+    for url in urls[:2]:
+        access_rules.lift(own.archive, rules[url], "Anna")
+    (way,) = anna.get("/access").page.xpath("//section[@id='lifted']//a/@href")
+    lines = anna.get(way.partition("#")[0]).page.xpath("//section[@id='lifted']//tbody/tr")
+    texts = [" ".join(line.text_content().split()) for line in lines]
+    assert [url for text in texts for url in urls if url in text] == [urls[1], urls[0]], "the last first"
+    assert "complaint 1Carl as archivist 2 Jan 2026" in texts[0] and " Anna " in texts[0]
+    german = own.served.client("anna")
+    german.headers["Accept-Language"] = "de"
+    assert "Was gesperrt war und aufgehoben ist" in german.get("/access?lifted=yes").words
+
+
+def test_the_page_of_a_crawl_has_the_command_that_hands_it_over(own: World) -> None:
+    words = own.served.client("anna").get(path(own, 1)).words
+    assert f"--record {own.ids[1]} --with-records --format wacz {own.ids[1]}.wacz" in words
 
 
 def test_rules_are_shown_where_their_reasons_cannot_be_read(own: World) -> None:

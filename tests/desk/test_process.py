@@ -222,7 +222,7 @@ def test_what_a_crawl_did_not_get_is_asked_for_again_from_its_page_and_its_previ
         site.add_html("/b.html", "<p>b")
         site.add_html("/c.html", "<p>c")
         asked = carl.submit(note, f"{place}/patch")
-        assert asked.status == 200 and "Addresses that are asked for again: 1." in asked.words, asked.words
+        assert asked.status == 200 and "/c.html is asked for again. What comes becomes" in asked.words, asked.words
         patched = until(lambda: found if len((found := Catalogue(archive).read(record.id)[0]).parts) == 2 else None)
         assert (patched.events[-1].what, patched.events[-1].by) == ("patched", desks.PEOPLE["carl"][0])
         assert site.count("/c.html") == 2 and site.count("/b.html") == 1

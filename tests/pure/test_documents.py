@@ -12,6 +12,7 @@ import pytest
 
 from agent.cli import cli
 from tests.support.sources import MODULES
+from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.pure
 
@@ -137,6 +138,13 @@ def test_each_module_that_the_code_names_exists() -> None:
     assert wrong == set()
 
 
+@pytest.mark.parametrize("name", ["ARCHITECTURE", "CONTRIBUTING"])
+def test_each_private_name_that_a_document_has_is_in_the_code(name: str) -> None:
+    code = "\n".join(path.read_text("utf-8") for path in MODULES.values())
+    names = set(re.findall(r"`(_[A-Za-z_]+)`", document(name)))
+    assert names and {word for word in names if not re.search(rf"\b{word}\b", code)} == set()
+
+
 def test_every_module_is_in_the_architecture_and_every_one_there_exists() -> None:
     modules = {
         path.relative_to(ROOT).as_posix()
@@ -204,6 +212,15 @@ def _modules_with(pattern: str) -> set[str]:
         if any(re.search(pattern, line) and '"""' not in line for line in lines):
             found.add(f"{module.rpartition('.')[2]}.py")
     return found
+
+
+def test_each_file_of_an_archive_is_in_the_architecture() -> None:
+    root = Path("/archive")
+    names = {value.name for value in vars(Archive(root)).values() if isinstance(value, Path) and value != root}
+    assert {"notify.db", ".notifications-open"} < names
+    text = _section("## The archive on disk", "## The tree")
+    text += _section("## Locks and threads", "## What an adapter owes")
+    assert {name for name in names if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text)} == set()
 
 
 def test_each_lock_is_in_the_architecture() -> None:

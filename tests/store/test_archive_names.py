@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,12 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.crawls import COMMAND
+from tests.support.crawls import COMMAND, end
 from tests.support.mounts import SCRIPTS
+from tests.support.waiting import until
 from webarcfs.archive.config import named_archives
 from webarcfs.archive.config.directory import create, default_root
 from webarcfs.archive.config.named_archives import NamedArchive
 from webarcfs.archive.model.errors import NotAnArchive, SettingsError
+from webarcfs.archive.system import locks
 
 pytestmark = pytest.mark.store
 
@@ -155,21 +159,56 @@ def _completed(words: str, environment: Mapping[str, str]) -> list[str]:
     return done.stdout.split()
 
 
-def test_many_who_add_names_at_once_lose_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One's own list, with a name and a comment in it."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    path = tmp_path / "config" / "webarc" / "archives.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text('# mine\nmine = "/srv/mine"\n')
+    return path
+
+
+@contextmanager
+def _adding(name: str, root: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that adds a name as a person; root would name it for the machine. It does not outlive the block."""
+    script = "import os; os.geteuid = lambda: 1000; from agent.cli import main; main()"
+    command = [sys.executable, "-c", script, "archives", "add", name, str(root)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def test_many_who_add_names_at_once_lose_none(tmp_path: Path, own: Path) -> None:
     """Each name is in the list afterwards, and what a person wrote there as well."""
     archive = create(tmp_path / "a")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    # Root would name them for the machine.
-    script = "import os; os.geteuid = lambda: 1000; from agent.cli import main; main()"
-    own = tmp_path / "config" / "webarc" / "archives.toml"
-    own.parent.mkdir(parents=True)
-    own.write_text('# mine\nmine = "/srv/mine"\n')
-    commands = [
-        subprocess.Popen(
-            [sys.executable, "-c", script, "archives", "add", f"n{number}", archive.root], stdout=subprocess.DEVNULL
-        )
-        for number in range(4)
-    ]
-    assert [command.wait(240) for command in commands] == [0] * 4
+    with ExitStack() as stack:
+        commands = [stack.enter_context(_adding(f"n{number}", archive.root)) for number in range(4)]
+        errors = [command.communicate(timeout=240)[1] for command in commands]
+    assert [command.returncode for command in commands] == [0] * 4, errors
     assert own.read_text().startswith("# mine\n")
     assert {named.name for named in named_archives.read_list(own)} == {"mine", "n0", "n1", "n2", "n3"}
+
+
+def test_of_two_who_give_one_name_at_once_the_second_learns_that_it_is_taken(tmp_path: Path, own: Path) -> None:
+    roots = [create(tmp_path / name).root for name in "ab"]
+    lock = own.with_name(".archives.toml.lock")
+    with ExitStack() as stack:
+        with locks.exclusive(lock):
+            commands = [stack.enter_context(_adding("town", root)) for root in roots]
+            for command in commands:
+                until(partial(_has_open, command.pid, lock), "it waits for the lock of the list")
+        errors = [command.communicate(timeout=240)[1] for command in commands]
+    assert sorted(command.returncode for command in commands) == [0, 1]
+    (kept,) = (named.root for named in named_archives.read_list(own) if named.name == "town")
+    assert kept == roots[[command.returncode for command in commands].index(0)]
+    assert f"town is the name of {kept} in {own}; `webarc-agent archives remove town` first" in "".join(errors)
+
+
+def _has_open(process: int, path: Path) -> bool:
+    """Whether a process has a file open."""
+    return any(fd.resolve() == path for fd in Path(f"/proc/{process}/fd").iterdir())

@@ -13,6 +13,7 @@ import pytest
 from agent import manual
 from agent.cli import cli as agent_cli
 from agent.commands import COMMANDS
+from webarcfs.archive.config.settings_sample import sample_settings
 from webarcfs.commands.cli import cli as reader_cli
 from webarcfs.mount import options
 from webarcfs.mount.process import cli
@@ -49,6 +50,11 @@ def test_every_option_of_o_is_in_the_page_and_every_one_there_exists() -> None:
 def test_every_option_of_o_that_is_told_is_taken() -> None:
     for each in options.OURS:
         assert options.parse([each]) is not None
+
+
+def test_the_page_of_settings_has_each_table() -> None:
+    headings = re.findall(r"^\.SH \[(\w+)\]$", manual.settings_page(), re.MULTILINE)
+    assert headings == re.findall(r"^\[(\w+)\]$", sample_settings(), re.MULTILINE)
 
 
 def test_the_agents_page_has_each_command_and_option() -> None:

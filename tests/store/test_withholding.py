@@ -24,13 +24,15 @@ from tests.support.readercommand import webarc
 from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
+from webarcfs.access.lifted_rules import lifted_rules
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.workflow import Decision
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.errors import TookTooLong, UsageError
 from webarcfs.archive.model.metadata import CET
+from webarcfs.archive.system import clocks
 from webarcfs.client import WebarchiveClient
 
 pytestmark = pytest.mark.store
@@ -184,6 +186,64 @@ org,www,example)/b### - {"access": "block", "id": "1f2e3d4c", "reason": "court",
 
 org,example)/c - {"access": "exclude"}
 """
+
+
+def _listed(archive: Archive, *words: str) -> list[dict[str, str]]:
+    done = run_command("withhold", "--list", "--archive", archive.root, "--format", "json", *words)
+    assert done.code == 0, done.err
+    return list(map(json.loads, done.out.splitlines()))
+
+
+def test_what_was_lifted_stays_on_record_for_staff_alone(tmp_path: Path) -> None:
+    """S-withhold-5. With its reason, who withheld it and who lifted it; also what somebody took out by hand."""
+    archive = _archive(tmp_path, f"{_HOME}dir/")
+    (first,) = withholding.withhold(archive, [f"{_HOME}dir/"], _ANNA, reason="Mrs Doe complained")
+    (second,) = withholding.withhold(archive, [f"{_HOME}b.html"], _ANNA, reason="court")
+    (third,) = withholding.withhold(archive, [f"{_HOME}c.html"], _ANNA, reason="by mistake")
+    assert [row["state"] for row in _listed(archive, "--all")] == ["in force"] * 4
+    withholding.lift(archive, first.id, Acting("ben", None))
+    lines = archive.access_rules.read_text().splitlines(keepends=True)
+    archive.access_rules.write_text("".join(line for line in lines if third.id not in line))
+
+    def lifted() -> list[tuple[str, str, str, str, bool]]:
+        rows = [row for row in _listed(archive, "--all") if row["state"] == "lifted"]
+        return [(row["id"], row["reason"], row["by"], row["lifted_by"], bool(row["lifted_at"])) for row in rows]
+
+    by_ben = (first.id, "Mrs Doe complained", "anna", "ben", True)
+    assert lifted() == [(third.id, "by mistake", "anna", "", False), by_ben, by_ben]
+    withholding.withhold(archive, [f"{_HOME}d.html"], _ANNA, reason="new")
+    assert lifted() == [(third.id, "by mistake", "anna", "", True), by_ben, by_ben]
+    assert {row["id"] for row in _listed(archive)} == {row["id"] for row in _listed(archive, "--all")[:-3]}
+    text = run_command("withhold", "--list", "--all", "--archive", archive.root).out
+    assert re.search(r"Mrs Doe complained \[anna 2\S+\], lifted by ben 2", text)
+    assert re.search(r"by mistake \[anna 2\S+\], taken out of the file by hand before 2", text)
+    assert "Doe" not in archive.access_rules.read_text() + archive.access_reasons.read_text()
+    with served(archive) as room:
+        answers = [
+            room.get(path).text for path in ("/", f"/versions?url={quote(f'{_HOME}dir/', safe='')}", "/catalogue")
+        ]
+    assert all("Doe" not in answer and first.id not in answer for answer in answers)
+    backup(archive, tmp_path / "backup")
+    assert second.id in {row["id"] for row in _listed(archive)}
+    restore(tmp_path / "backup", tmp_path / "restored")
+    again = directory.open_archive(tmp_path / "restored")
+    assert next(row["reason"] for row in _listed(again, "--all") if row["state"] == "lifted") == "by mistake"
+    done = run_command("withhold", f"{_HOME}e.html", "--all", "--reason", "x", "--archive", archive.root)
+    assert done.code != 0 and "--all goes with --list" in done.err
+
+
+def test_copies_of_rules_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:
+    archive = _archive(tmp_path, f"{_HOME}dir/")
+    (first,) = withholding.withhold(archive, [f"{_HOME}b.html"], _ANNA, reason="court")
+    names = archive.access_rules.name, archive.access_reasons.name
+    for files in ({names[0]: b"no rules\xff\n"}, {names[1]: b"{"}):
+        Catalogue(archive).save([], "anna", "damaged", files=files)
+    withholding.withhold(archive, [f"{_HOME}c.html"], _ANNA, reason="court")
+    withholding.lift(archive, first.id, _ANNA)
+    lifted = [(rule.rule.id, rule.rule.reason, rule.by) for rule in lifted_rules(archive)]
+    assert lifted == [(first.id, "court", "anna")]
+    with clocks.under(clocks.Deadline(-1.0)), pytest.raises(TookTooLong):
+        list(lifted_rules(archive))
 
 
 def _file_of_reasons(archive: Archive) -> dict[str, dict[str, str]]:

@@ -480,7 +480,7 @@ def load(archive: Archive) -> AccessRules:
 
 def load_for_staff(archive: Archive) -> AccessRules:
     """Return the rules of an archive with their reasons, wherever these stand. Raises as `load`, also for reasons."""
-    return _with_reasons(parse(_text_of(archive), str(archive.access_rules)), load_reasons(archive))
+    return with_reasons(parse(_text_of(archive), str(archive.access_rules)), load_reasons(archive))
 
 
 def load_with_fault(archive: Archive) -> tuple[AccessRules, str]:
@@ -490,7 +490,7 @@ def load_with_fault(archive: Archive) -> tuple[AccessRules, str]:
     """
     rules = parse(_text_of(archive), str(archive.access_rules))
     try:
-        return _with_reasons(rules, load_reasons(archive)), ""
+        return with_reasons(rules, load_reasons(archive)), ""
     except (SettingsError, OSError) as error:
         return rules.without_reasons, str(error)
 
@@ -504,7 +504,7 @@ def _text_of(archive: Archive) -> str:
         raise SettingsError(str(archive.access_rules), [f"not UTF-8 at byte {error.start}"]) from None
 
 
-def _with_reasons(rules: AccessRules, reasons: Mapping[str, AccessReason]) -> AccessRules:
+def with_reasons(rules: AccessRules, reasons: Mapping[str, AccessReason]) -> AccessRules:
     """Return rules with their reasons, each with an id if it has a reason: a reason is found by it."""
     return AccessRules(tuple(_with_reason(rule, reasons) for rule in rules.rules))
 
@@ -536,7 +536,7 @@ def move_reasons(archive: Archive, person: str) -> int:
         count = sum(1 for rule in parse(text, source).rules if rule.reason)
         if count:
             known = load_reasons(archive)
-            kept = _with_reasons(parse(text, source), known)
+            kept = with_reasons(parse(text, source), known)
             lines = [_without_reason(line) for line in text.split("\n")]
             content = "\n".join(lines).encode()
             _write(archive, content, _reasons_of(kept), known, person, f"{count} reasons are for staff alone")
@@ -611,7 +611,7 @@ def _change(archive: Archive, change: Callable[[AccessRules], AccessRules], pers
         if count := sum(1 for rule in before.rules if rule.reason):
             names = archive.access_rules.name, archive.access_reasons.name
             _log.warning("%s: the reasons of %s rules are for staff alone now, in %s", names[0], count, names[1])
-        rules = change(_with_reasons(before, known))
+        rules = change(with_reasons(before, known))
         _write(archive, str(rules).encode(), _reasons_of(rules), known, person, message)
 
 

@@ -31,13 +31,14 @@ from webarcfs.client import client
 from webarcfs.commands.completing import complete_hosts, complete_publications
 from webarcfs.commands.lazy_commands import AbsolutePath, archive_option
 from webarcfs.commands.snapshot_names import Beside, StateAt, VisibleSnapshots, parse_name, resolve
-from webarcfs.search.query_language import parse_span
 
 # == time ==============================================================================================================
 
 
 def typed_span(option: str, text: str) -> tuple[int, int]:
     """Return the first second of a year, month, day or span, and the one after its last. Raises UsageError."""
+    from webarcfs.search.query_language import parse_span  # noqa: PLC0415 # few commands have times
+
     try:
         return parse_span(text)
     except BadCondition as error:

@@ -25,6 +25,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.errors import Exists, Exit, Interrupted, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.archive.system.standard_streams import is_output_closed
 from webarcfs.commands.arguments import ArchiveArgument, moment, named, place_options
 from webarcfs.commands.completing import complete_publications, complete_records, complete_tags
@@ -33,8 +34,10 @@ from webarcfs.commands.listing import error_console, to_json
 from webarcfs.commands.output import Display, log_progress
 from webarcfs.commands.snapshot_names import Beside
 from webarcfs.commands.version_words import VersionWords
+from webarcfs.export.descriptions import descriptions, write_records
 from webarcfs.export.export_result import DAMAGED, Summary, Unfinished
-from webarcfs.export.selection import Asked, Progress, Selection, Stop, opener, select
+from webarcfs.export.hidden_parts import HiddenParts, count_hidden
+from webarcfs.export.selection import Asked, Selection, Stop, opener, select
 from webarcfs.export.version_selection import ROWS, VersionSelection, choose
 
 #: Format → the module that has its `export`.
@@ -53,6 +56,8 @@ _OF_SNAPSHOTS, _OF_VERSIONS = ("static", "bagit"), ("files", "csv", "jsonl")
 #: Formats that standard output can have.
 _STREAMS = ("warc", "cdxj", "csv", "jsonl")
 _STREAM = "-"
+#: Formats that have a place for records of their own.
+_WITH_RECORDS = ("wacz", "bagit")
 
 
 @click.command()
@@ -88,6 +93,11 @@ _STREAM = "-"
     help="Those of this publication, as it saw them.",
 )
 @place_options
+@click.option(
+    "--with-records",
+    is_flag=True,
+    help="Also the description of each crawl, its record as XML, with a folder of WARC files, a wacz or a bagit.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Tell what was exported as JSON.")
 def export(
     out: Path,
@@ -104,11 +114,15 @@ def export(
     record: str,
     publication: str,
     place: ArchiveArgument,
+    with_records: bool,
     as_json: bool,
 ) -> None:
     """Write snapshots, or what a search or a query finds, to OUT in another format.
 
     Without a choice it is the whole archive: all snapshots of all domains. With --as-reader it is what readers may see.
+    Without --as-reader it takes along what readers do not see, and says how much that is: pages that are withheld, and
+    crawls that are not released or under embargo.
+
     OUT must not exist. While it is being made it is in OUT.part. The same command resumes an interrupted export, with
     the snapshots that there were when it began. A document that is damaged is left out; the exit code is 3 then.
 
@@ -117,7 +131,7 @@ def export(
     wacz     one file with WARC, index and pages, for replay in a browser
     cdxj     the index of such files; with OUT the folder of a WARC export, of these files
     static   a folder that a browser reads without any server
-    bagit    a bag with WARC files, events and checksums, for deposit
+    bagit    a bag with WARC files, events and checksums, for deposit; needs `pip install 'webarcfs[exchange]'`
     files    a folder of files named by date and title, with index.csv: of a search or query
     csv      a row a version, with its text, times, URL and language: of a search or query
     jsonl    the same, an object a line
@@ -127,6 +141,10 @@ def export(
     them. All words of `webarc search` hold, as do its defaults: no error pages, no mere resources. --at, --record and
     --publication narrow it. With --with-resources, replay shows the pages as they were.
 
+    To hand a crawl over to another institution, take --record with --with-records: the description comes with the
+    pages, in the folder records/ of the result, or metadata/records/ of a bag. `webarc-agent record export` writes
+    descriptions alone, also as JSON, CSV and Dublin Core.
+
     \b
     Examples:
       webarc export /backup/archive-2026 --json
@@ -135,6 +153,7 @@ def export(
       webarc export --since latest~1@www.example.org newest/
       webarc export --format wacz --publication example --as-reader example.wacz
       webarc export --format static --at 2026-11-21 site/
+      webarc export --record 20261121T030000-example --with-records --format wacz crawl.wacz
       webarc export --record 20261121T030000-example - | warcio index -
 
     \b
@@ -162,6 +181,9 @@ def export(
             place,
             VersionWords(words, where, when, record, publication, one_a_url=one_a_url, with_resources=with_resources),
         )
+    if with_records:
+        _check_records(form, out)
+        options["records"] = True
     write = _format(form, options)
     if not is_stream and out.is_dir() and form == "cdxj":
         out = out / "index.cdxj"
@@ -170,7 +192,12 @@ def export(
     with stopping() as stop, Display(error_console()) as progress:
 
         def make(selection: Any, target: Path) -> Summary:
-            return write(selection, target, progress, lambda: stop() or (is_stream and is_output_closed()))
+            hidden = _hidden_in(place, selection, after, stop)
+            records = descriptions(place.archive, selection, place.gate) if with_records else ()
+            own = {"records": records} if form in _WITH_RECORDS else {}
+            summary = write(selection, target, progress, lambda: stop() or (is_stream and is_output_closed()), **own)
+            count, size = write_records(target, () if own else records)
+            return replace(summary, hidden=hidden, files=summary.files + count, bytes=summary.bytes + size)
 
         if is_stream:
             try:
@@ -186,8 +213,46 @@ def export(
     click.echo(to_json(report) if as_json else _text(report), err=is_stream)
     for reason, number in summary["left_out"].items() if not as_json else ():
         click.echo(f"webarc: left out: {number:,} {reason}", err=True)
+    if not as_json and (said := _text_of_hidden(summary["hidden"])):
+        click.echo(f"webarc: {said}", err=True)
     if DAMAGED in summary["left_out"]:
         sys.exit(Exit.INCOMPLETE)
+
+
+def _check_records(form: str, out: Path) -> None:
+    is_folder = form == "warc" and str(out) != _STREAM and not out.name.endswith((".warc", ".warc.gz"))
+    if form not in _WITH_RECORDS and not is_folder:
+        raise UsageError(
+            "--with-records needs a place for them: --format wacz or bagit, or a folder of WARC files; "
+            "`webarc-agent record export` writes records alone"
+        )
+
+
+def _hidden_in(place: ArchiveArgument, selection: Any, since: CommitTag | None, stop: Stop) -> Mapping[str, int] | None:
+    """Return what an export has that readers do not see; nothing of one for readers. None: that is not known."""
+    if place.gate is not None and not place.gate.is_staff:
+        return HiddenParts().as_fields()
+    try:
+        return count_hidden(place.archive, selection, stop, since).as_fields()
+    except Interrupted:
+        raise
+    except (WebarcError, OSError) as error:
+        click.echo(f"webarc: what of it readers do not see is not known: {error}", err=True)
+        return None
+
+
+def _text_of_hidden(hidden: Mapping[str, int] | None) -> str:
+    """Return what an export has that readers do not see, for people; empty for nothing."""
+    if hidden is None or not any(hidden.values()):
+        return ""
+    pages, snapshots, hosts = hidden["pages"], hidden["snapshots"], hidden["hosts"]
+    parts = []
+    if pages:
+        parts.append(f"{pages:,} withheld page{'s' * (pages != 1)}")
+    if snapshots:
+        what = f"{snapshots:,} snapshot{'s' * (snapshots != 1)} of {hosts:,} host{'s' * (hosts != 1)}"
+        parts.append(f"{what}, not released or under embargo")
+    return f"included, and hidden from readers: {'; '.join(parts)}. --as-reader leaves that out"
 
 
 def _check_of_snapshots(form: str, options: Mapping[str, bool]) -> None:
@@ -310,8 +375,8 @@ def _made(
         ) from None
 
 
-def _format(name: str, options: Mapping[str, bool]) -> Callable[[Any, Path, Progress, Stop], Summary]:
-    """Return the function that writes a format. Raises UsageError where its libraries are missing."""
+def _format(name: str, options: Mapping[str, bool]) -> Callable[..., Summary]:
+    """Return the `export` of a format; some take records. Raises UsageError where its libraries are missing."""
     try:
         write: Callable[..., Summary] = import_module(FORMATS[name]).export
     except ModuleNotFoundError as error:

@@ -20,8 +20,6 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from webarcfs.archive.config.named_archives import named_archives
-from webarcfs.archive.config.settings import LogFormat, Settings
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.commands.unknown_commands import COMMANDS_OF, explain_unknown
 
@@ -42,6 +40,8 @@ class ArchivePath(click.Path):  # type: ignore[type-arg,unused-ignore] # not gen
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Offer names, and folders where no name fits."""
+        from webarcfs.archive.config.named_archives import named_archives  # noqa: PLC0415 # only the Tab key needs it
+
         offered = super().shell_complete(ctx, param, incomplete)
         with suppress(WebarcError, OSError):  # a Tab key says nothing of faults
             offered += [
@@ -57,19 +57,6 @@ archive_option = click.option(
     help="The archive: its folder, or its name (see `archives`); else $WEBARC_ARCHIVE, else /srv/webarc.",
     type=ArchivePath(file_okay=False),
 )
-
-
-#: The option that says how lines of logs are written.
-log_format_option = click.option(
-    "--log-format",
-    type=click.Choice([str(form) for form in LogFormat]),
-    help="How lines of the log are written; json: an object a line. [default: [log] format of webarc.toml, else text]",
-)
-
-
-def wants_json(option: str | None, settings: Settings) -> bool:
-    """Return whether logs are JSON, by the option or else the settings."""
-    return LogFormat(option or settings.log.format) is LogFormat.JSON
 
 
 class Commands(MutableMapping[str, click.Command]):

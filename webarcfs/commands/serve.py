@@ -6,12 +6,10 @@ from importlib.util import find_spec
 
 import click
 
-from webarcfs.archive.config import directory, settings_files
-from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import Settings
-from webarcfs.archive.model.errors import SettingsError, UsageError
-from webarcfs.archive.system.json_log import message_line
-from webarcfs.commands.lazy_commands import archive_option, log_format_option, wants_json
+from webarcfs.archive.config import directory
+from webarcfs.archive.model.errors import UsageError
+from webarcfs.commands.lazy_commands import archive_option
+from webarcfs.commands.log_format import log_format_option, printer, wants_json
 from webarcfs.room.server.options import Engine, ServerOptions, replay_address
 from webarcfs.web.access_log import OFF, STDOUT, is_terminal
 from webarcfs.web.listeners import address, host_name, origin
@@ -69,7 +67,7 @@ def serve(
         raise UsageError("the reading room needs more libraries: pip install 'webarcfs[room]'")
     listens, kind = address(listen), Engine(engine)
     place = directory.open_archive(directory.default_root(archive))
-    as_json = wants_json(log_format, _settings(place))
+    as_json = wants_json(log_format, place)
     options = ServerOptions(
         archive=place.root,
         listen=listens,
@@ -88,15 +86,7 @@ def serve(
         return
     from webarcfs.room.server import serving  # noqa: PLC0415 # --help needs none of it
 
-    serving.serve(options, say=(lambda text: click.echo(message_line(text))) if as_json else click.echo)
-
-
-def _settings(archive: Archive) -> Settings:
-    """Return the settings; the defaults while they have faults, which the room reports."""
-    try:
-        return settings_files.load(archive.settings, apart={})[0]
-    except SettingsError:
-        return Settings()
+    serving.serve(options, say=printer(as_json=as_json))
 
 
 def _check(options: ServerOptions) -> None:

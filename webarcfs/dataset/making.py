@@ -12,6 +12,7 @@ from webarcfs.access.gate import KnownGate
 from webarcfs.archive.index import database
 from webarcfs.archive.model.errors import Interrupted, NotFound
 from webarcfs.archive.model.metadata import format_utc
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.dataset.columns import Dataset, columns_of
 from webarcfs.dataset.dataset_folder import Description, asker_in_words, being_made, write_description
 from webarcfs.dataset.dataset_rows import DatasetRows
@@ -19,7 +20,7 @@ from webarcfs.dataset.gexf import write_graph
 from webarcfs.dataset.narrowing import Narrowing
 from webarcfs.dataset.readers_versions import ReadersVersions
 from webarcfs.dataset.table_writers import TableFormat, batches, check_library, writer_of
-from webarcfs.export.selection import Progress, Stop
+from webarcfs.export.selection import Stop
 
 #: The column of long texts.
 _CONTENT = "content"

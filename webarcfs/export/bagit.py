@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Iterable
 from contextlib import chdir
 from dataclasses import replace
 from datetime import datetime
@@ -21,9 +22,11 @@ from lxml import etree
 import webarcfs
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import format_utc, now
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.export import warc
+from webarcfs.export.descriptions import write_records
 from webarcfs.export.export_result import Summary
-from webarcfs.export.selection import Exported, Progress, Selection, Stop
+from webarcfs.export.selection import Exported, Selection, Stop
 from webarcfs.export.warc_records import record_id
 
 PREMIS: Final = "http://www.loc.gov/premis/v3"
@@ -40,8 +43,13 @@ _AGENT: Final = "webarcfs"
 _Row = tuple[str, "str | list[_Row]"]
 
 
-def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> Summary:
-    """Write a selection to the folder `out`; see the package. Raises Interrupted, Damaged, OSError."""
+def export(
+    selection: Selection, out: Path, progress: Progress, stop: Stop, records: Iterable[tuple[str, bytes]] = ()
+) -> Summary:
+    """Write a selection to the folder `out`; see the package. Raises Interrupted, Damaged, OSError.
+
+    `records` are files that describe the crawls, by name: they are tag files.
+    """
     payload, data = out.with_name(f"{out.name}.payload"), out / _PAYLOAD
     if data.is_dir() and not payload.exists():
         data.rename(payload)  # an export was interrupted behind this; its notes know how far it was
@@ -49,6 +57,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
         shutil.rmtree(out)
     summary = warc.export(selection, payload, progress, stop)
     (out / _EVENTS).parent.mkdir(parents=True)
+    write_records(out / "metadata", records)
     payload.rename(data)
     (out / "bagit.txt").write_text(_BAG, "ascii")
     logging.getLogger(bagit.__name__).setLevel(logging.WARNING)

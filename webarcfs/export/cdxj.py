@@ -26,9 +26,10 @@ from urllib.parse import unquote_to_bytes
 
 from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.model.metadata import OK, RESOURCE, format_utc
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.archive.system.files import Sorter
 from webarcfs.export.export_result import Exportable, Growing, Summary, fill
-from webarcfs.export.selection import Progress, Stop
+from webarcfs.export.selection import Stop
 from webarcfs.export.version_selection import VersionSelection
 from webarcfs.export.warc import SELECTION, file_name
 from webarcfs.export.warc_records import KEY, WarcRecord, sha1

@@ -26,8 +26,9 @@ from typing import IO, Any, Final, Generic, TypeVar
 
 from webarcfs.archive.model.errors import Damaged, Exists, Interrupted, UsageError
 from webarcfs.archive.system import locks
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.archive.system.files import replacing, sync_folder, sync_tree
-from webarcfs.export.selection import Progress, Selection, Stop, units
+from webarcfs.export.selection import Selection, Stop, units
 from webarcfs.export.version_records import VersionRecords
 from webarcfs.export.version_selection import ROWS, ChosenCapture, RowKind, VersionSelection
 from webarcfs.export.warc_records import PayloadDigests, RecordCounts, SnapshotRecords, WarcRecord
@@ -41,7 +42,8 @@ class Summary:
 
     Of a search or query `versions` is what it found, and there are no snapshots; `documents` has their resources, too.
     `records` are those of the format, if it has records. `bytes` and `files` are those of the result. `left_out` has
-    reason → number, for what the format cannot express or what could not be read: never silently.
+    reason → number, for what the format cannot express or what could not be read: never silently. `hidden` counts what
+    is in it and readers do not see; None: that is not known.
     """
 
     snapshots: int = 0
@@ -51,6 +53,7 @@ class Summary:
     bytes: int = 0
     files: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
+    hidden: Mapping[str, int] | None = None
 
     def as_fields(self) -> dict[str, Any]:
         """Return it for JSON."""

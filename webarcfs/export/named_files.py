@@ -23,9 +23,10 @@ from urllib.parse import unquote
 
 from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.archive.system.files import Sorter
 from webarcfs.export.export_result import DAMAGED, Summary, log_damage
-from webarcfs.export.selection import Progress, Stop
+from webarcfs.export.selection import Stop
 from webarcfs.export.static_places import file_type, folded, host_name, is_like_marked, safe
 from webarcfs.export.version_selection import ChosenCapture, RowKind, VersionSelection
 from webarcfs.export.version_texts import COLUMNS, VersionWithText, with_texts

@@ -42,8 +42,6 @@ from webarcfs.archive.model.url_lists import REDIRECTS, Met, MetList, Redirect
 _DIGITS = 15
 #: Opens the repository of a domain.
 Opener = Callable[[str], Repository]
-#: Called with what is done, how much of it, and how much there is: ("export", 17, 400).
-Progress = Callable[[str, int, int], None]
 #: Whether someone asked for the end.
 Stop = Callable[[], bool]
 

@@ -48,13 +48,14 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.errors import Interrupted
 from webarcfs.archive.model.metadata import MetaData
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.content import css_references, text
 from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.references import LONGEST_BODY, SCHEME, References, Rewritten, Use, fragment_of
 from webarcfs.content.rewriting import assembly, data_urls, html_references
 from webarcfs.content.text import label_of
 from webarcfs.export.export_result import Summary
-from webarcfs.export.selection import Exported, ExportedDocument, Progress, Selection, Stop, documents
+from webarcfs.export.selection import Exported, ExportedDocument, Selection, Stop, documents
 from webarcfs.export.static_places import OWN, FileType, Places, SiteReading, SiteTarget, content_type_of, kind_of
 from webarcfs.export.warc_records import SMALL
 

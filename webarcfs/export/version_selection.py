@@ -32,11 +32,12 @@ from webarcfs.archive.model.errors import Damaged, Exists, Interrupted, InvalidD
 from webarcfs.archive.model.metadata import CommitTag, MetaData, from_epoch
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
 from webarcfs.archive.system.cache import Cache
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.archive.system.files import Sorter
 from webarcfs.content import outlinks, text
 from webarcfs.content.mimetype import SAMPLE, declared_type
 from webarcfs.content.reference_table import LinkPurpose, NamedAs
-from webarcfs.export.selection import ExportedDocument, Files, FolderLines, Opener, Progress, Stop, data_of
+from webarcfs.export.selection import ExportedDocument, Files, FolderLines, Opener, Stop, data_of
 from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 
 # == rows, pure =======================================================================================================

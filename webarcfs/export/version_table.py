@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.export.export_result import Growing, Stream, Summary, fill_rows
-from webarcfs.export.selection import Progress, Stop
+from webarcfs.export.selection import Stop
 from webarcfs.export.version_selection import ChosenCapture, RowKind, VersionSelection
 from webarcfs.export.version_texts import COLUMNS, VersionWithText, with_texts
 

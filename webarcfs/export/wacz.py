@@ -22,9 +22,11 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, Interrupted, InvalidDocument
 from webarcfs.archive.model.metadata import MetaData, format_utc, from_epoch, utc
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.export import cdxj, warc
+from webarcfs.export.descriptions import FOLDER
 from webarcfs.export.export_result import Exportable, Growing, Summary, fill
-from webarcfs.export.selection import Progress, Selection, Stop, documents
+from webarcfs.export.selection import Selection, Stop, documents
 from webarcfs.export.version_selection import VersionSelection
 from webarcfs.export.warc_records import WarcRecord, record_id
 from webarcfs.warc.request_key import parts_of
@@ -61,8 +63,13 @@ class _Part:
         return {"name": name, "path": self.path, "hash": f"sha256:{self.digest}", "bytes": self.size}
 
 
-def export(selection: Exportable, out: Path, progress: Progress, stop: Stop) -> Summary:
-    """Write a selection to the file `out`; see the package. Raises Interrupted, Damaged, OSError."""
+def export(
+    selection: Exportable, out: Path, progress: Progress, stop: Stop, records: Iterable[tuple[str, bytes]] = ()
+) -> Summary:
+    """Write a selection to the file `out`; see the package. Raises Interrupted, Damaged, OSError.
+
+    `records` are files that describe the crawls, by name.
+    """
     digest, name = selection.digest, f"{selection.name}.warc.gz"
     info = _member(selection, f"archive/{name}", zipfile.ZIP_STORED)
     room = info.FileHeader(zip64=True)
@@ -84,7 +91,7 @@ def export(selection: Exportable, out: Path, progress: Progress, stop: Stop) -> 
         file.seek(0, 2)
         with zipfile.ZipFile(file, "w") as package:
             package.infolist().append(info)
-            _Rest(selection, package, index, progress, stop).write(archive)
+            _Rest(selection, package, index, progress, stop).write(archive, records)
         index.unlink()
         size = file.seek(0, 2)
     return replace(summary, bytes=size, files=1)
@@ -127,19 +134,20 @@ class _Rest:
         self._progress = progress
         self._stop = stop
 
-    def write(self, archive: _Part) -> None:
+    def write(self, archive: _Part, records: Iterable[tuple[str, bytes]]) -> None:
         parts: list[tuple[bytes, int]] = []
         with self._index.open("rb") as lines:
             index = self._put(INDEX, zipfile.ZIP_STORED, _packed(lines, parts))
         secondary_index = self._put(_PARTS, zipfile.ZIP_DEFLATED, _places(parts))
         pages = self._put(_PAGES, zipfile.ZIP_DEFLATED, self._pages())
+        described = [self._put(f"{FOLDER}/{name}", zipfile.ZIP_DEFLATED, [text]) for name, text in records]
         fields = {
             "profile": "data-package",
             "wacz_version": VERSION,
             "software": f"webarcfs/{webarcfs.__version__}",
             "created": format_utc(self._selection.newest.crawl_time),
             "title": _title(self._selection),
-            "resources": [part.as_fields() for part in (archive, index, secondary_index, pages)],
+            "resources": [part.as_fields() for part in (archive, index, secondary_index, pages, *described)],
         }
         package = self._put(_PACKAGE, zipfile.ZIP_DEFLATED, [_json(fields, indent=2)])
         digest = {"path": _PACKAGE, "hash": f"sha256:{package.digest}"}

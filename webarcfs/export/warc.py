@@ -18,8 +18,9 @@ from typing import Final
 
 import webarcfs
 from webarcfs.archive.model.metadata import format_utc
+from webarcfs.archive.system.clocks import Progress
 from webarcfs.export.export_result import Exportable, Growing, Stream, Summary, fill
-from webarcfs.export.selection import Progress, Stop
+from webarcfs.export.selection import Stop
 from webarcfs.export.version_selection import VersionSelection
 from webarcfs.export.warc_records import FIELDS_TYPE, WarcRecord, fields_block, record_id
 

@@ -21,12 +21,14 @@ from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import withholding
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access, AccessRule
+from webarcfs.access.lifted_rules import LiftedRule, lifted_rules
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
 from webarcfs.archive.config import validators
-from webarcfs.archive.model.errors import SettingsError
+from webarcfs.archive.model.errors import SettingsError, TookTooLong
 from webarcfs.archive.model.metadata import CET
+from webarcfs.archive.system import clocks
 from webarcfs.web import language as languages
 
 # == people ===========================================================================================================
@@ -220,10 +222,40 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         for publication in visit.desk.settings().publications
         if publication.closed_for is not None
     ]
-    rows = [_row(group, visit.language) for group in reversed(_by_id(rules))]
+    rows = [_row(group, visit.language) for group in _newest_first(_by_id(rules))]
+    shows_lifted = visit.parameter("lifted") == "yes" and not fault
+    lifted, is_cut = _lifted(visit) if shows_lifted else ((), False)
     return visit.page(
-        "access.html", rules=rows, closed=closed, fields=members, fault=fault, fault_of_reasons=fault_of_reasons
-    )
+        "access.html", rules=rows, closed=closed, fields=members, fault=fault, fault_of_reasons=fault_of_reasons,
+        lifted=lifted, shows_lifted=shows_lifted, is_cut=is_cut,
+    )  # fmt: skip
+
+
+#: Rules that were lifted and are listed, and seconds in which they are looked for.
+_MOST_LIFTED, _SECONDS = 500, 6.0
+
+
+def _lifted(visit: DeskVisit) -> tuple[list[tuple[LiftedRule, list[str]]], bool]:
+    """Return what was withheld and is lifted, with all addresses of each, and whether there is more."""
+    groups: dict[tuple[str, datetime | None], list[LiftedRule]] = {}
+    is_cut = False
+    with clocks.under(clocks.Deadline(_SECONDS)):
+        try:
+            for lifted in lifted_rules(visit.desk.archive):
+                key = lifted.rule.id or lifted.rule.key, lifted.at
+                if key not in groups and len(groups) == _MOST_LIFTED:
+                    is_cut = True
+                    break
+                groups.setdefault(key, []).append(lifted)
+        except TookTooLong:
+            is_cut = True
+    rows = [(group[0], [lifted.rule.url or lifted.rule.key for lifted in group]) for group in groups.values()]
+    return rows, is_cut
+
+
+def _newest_first(groups: Iterable[list[AccessRule]]) -> list[list[AccessRule]]:
+    """Return groups of rules by when they were made; those that say no time come last."""
+    return sorted(groups, key=lambda group: group[0].at, reverse=True)
 
 
 def _by_id(rules: Iterable[AccessRule]) -> list[list[AccessRule]]:
@@ -340,4 +372,5 @@ def lift(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     lifted = withholding.lift(visit.desk.archive, visit.form.one("rule"), visit.acting)
     if any(withholding.rules_above(visit.desk.archive, rule) for rule in lifted):
         return visit.led("/access", words.msgid("Another rule still withholds it."), "fault")
-    return visit.led("/access", words.msgid("Readers may see it again."))
+    urls = ", ".join(rule.url or rule.key for rule in lifted)
+    return visit.led("/access", visit.said(words.msgid("Readers may see it again: %(url)s"), url=urls))

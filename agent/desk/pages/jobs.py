@@ -23,7 +23,7 @@ from agent.crawl.job_orders import OrderWord
 from agent.crawl.politeness import LONGEST_PAUSE
 from agent.desk import localized
 from agent.desk.theme import words
-from agent.desk.views import JobCard, LackRow, OrderRow, ReportTable
+from agent.desk.views import AskedAgain, JobCard, LackRow, OrderRow, ReportTable
 from agent.desk.visit import DeskVisit
 from agent.operations import ordering
 from agent.reports import missing_urls, shown_pages, tables
@@ -225,8 +225,8 @@ class _TypedOrder:
 # == jobs =============================================================================================================
 
 
-#: Rows of a table of a report.
-_ROWS = 30
+#: Rows of a table of a report, and pages that are named of those that a patch asks for.
+_ROWS, _MOST_PAGES = 30, 5
 #: The smallest sizes of the classes in the table by size, in bytes.
 _BINS = (0, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 _HEADINGS = {
@@ -277,8 +277,29 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
         orders=frozenset(map(str, ordering.words_for(job))),
         last_order=given[-1]["number"] if given else 0,
         given=of_open(given, job.orders, visit.language),
+        asked_again=_asked_again(visit, job.job),
         typed=_typed(visit, job.job),
     )
+
+
+def _asked_again(visit: DeskVisit, job: str) -> AskedAgain | None:
+    """Return what a patch asks for again; None for other jobs, and where that cannot be read."""
+    if not job.endswith(PATCH):
+        return None
+    with suppress(Damaged, OSError):
+        definition = job_folder.load(visit.desk.archive.jobs / job)
+        if definition is not None and definition.patch is not None:
+            patch = definition.patch
+            pages = tuple(
+                (url, f"/missing?{urlencode({'url': url, 'crawl': patch.job})}") for url in patch.urls[:_MOST_PAGES]
+            )
+            return AskedAgain(
+                name=name_of(patch.job, visit.language),
+                href=f"/snapshot/{quote(patch.record, safe='')}",
+                pages=pages,
+                more=len(patch.urls[_MOST_PAGES:]),
+            )
+    return None
 
 
 def _typed(visit: DeskVisit, job: str) -> Mapping[str, str]:

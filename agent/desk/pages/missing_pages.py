@@ -20,14 +20,14 @@ from agent.crawl.job_folder import publication_of
 from agent.desk.forms import ROWS
 from agent.desk.pages import jobs, snapshots
 from agent.desk.theme import words
-from agent.desk.views import Button, CrawlOfUrl, FormField, UrlFateView
+from agent.desk.views import Button, CrawlOfUrl, FormField, NamedCrawl, UrlFateView
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import patching
 from agent.reports import counted_urls, url_fates
 from agent.reports.counted_urls import Lack, UrlSelection, page_of
 from agent.reports.explanations import desk_advice_on, explanation_of
 from agent.reports.tables import LogLine
-from agent.reports.url_fates import CrawlFate, PossibleSource, UrlSearch
+from agent.reports.url_fates import CrawlFate, Knowledge, PossibleSource, UrlSearch
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access, AccessRule
 from webarcfs.archive.catalogue.catalogue import RecordRow, release_of
@@ -90,6 +90,8 @@ def view_of(line: LogLine) -> UrlFateView:
 
 #: Crawls that are named of those that saw a URL.
 _MOST_CRAWLS = 20
+#: Newer crawls that are named beside the one that asked for it.
+_MOST_NEWER = 3
 _REFUSALS = {
     PatchRefusal.IMPORT: words.msgid("It is an import, which asks no server. Crawl the page instead."),
     PatchRefusal.OPEN: words.msgid("It has not ended. At Running it can be given more addresses."),
@@ -108,6 +110,7 @@ _REFUSALS = {
 class _PatchOffer:
     """How a crawl gets a page: the button, or why there is none (a msgid), with where to go for that."""
 
+    crawl: NamedCrawl
     button: Button | None
     refusal: str = ""
     href: str = ""
@@ -131,7 +134,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 _NOTHING: Mapping[str, Any] = {
     "main": None, "redirects": (), "others": (), "more_crawls": 0, "sources": None, "without": (), "unread": 0,
     "older": 0, "damaged": 0, "rule": None, "readers": "", "until": None, "preview": "", "offer": None, "captured": (),
-    "named": None, "fates": (),
+    "named": None, "fates": (), "newer": (), "was_asked": False, "this_page": "",
 }  # fmt: skip
 
 
@@ -140,13 +143,18 @@ def _values_of(visit: DeskVisit, url: str, job: str) -> dict[str, Any]:
     with clocks.under(clocks.Deadline(_SECONDS)):
         search = url_fates.search_crawls(archive, url, first=job)
     fate = next((fate for fate in search.fates if fate.job == job), None)
+    newer: Sequence[CrawlFate] = ()
     if fate is None and not (job and job in search.without):
         fate = url_fates.newest_that_knows(search.fates)
+        newer = url_fates.newer_than(search.fates, fate.job) if fate is not None else []
     values: dict[str, Any] = {
         "url": url, "unread": search.unread, "older": search.older, "damaged": search.damaged,
         "rule": _rule_on(visit, url),
-        "named": _crawl_link(visit, job) if job and fate is None else None,
+        "named": _named(visit, job) if job and fate is None else None,
+        "newer": [_crawl_of_url(visit, later, url) for later in newer[:_MOST_NEWER]],
     }  # fmt: skip
+    asked = fate.job if fate is not None else job
+    values["this_page"] = path_of(url, asked) if asked else f"/missing?{urlencode({'url': url})}"
     others = [other for other in search.fates if other is not fate]
     values["others"] = [_crawl_of_url(visit, other, url) for other in others[:_MOST_CRAWLS]]
     values["more_crawls"] = len(others[_MOST_CRAWLS:])
@@ -170,7 +178,8 @@ def _values_of_fate(visit: DeskVisit, search: UrlSearch, fate: CrawlFate) -> dic
         "main": _crawl_of_url(visit, fate, search.url),
         "fates": [view_of(line) for line in fate.lines],
         "redirects": [view_of(line) for line in redirects],
-        "without": [_crawl_link(visit, job) for job in newer[:3]],
+        "was_asked": fate.knowledge is Knowledge.ASKED,
+        "without": [_named(visit, job) for job in newer[:_MOST_NEWER]],
         "preview": f"{snapshots.href_of(row.id)}/preview?{urlencode({'url': main.url})}"
         if row is not None and main.archived else "",
         "offer": None if main.archived else _offer(visit, fate.job, main.url),
@@ -220,19 +229,32 @@ def _record_of(visit: DeskVisit, job: str) -> RecordRow | None:
         return records.row(job)
 
 
-def _crawl_link(visit: DeskVisit, job: str) -> tuple[str, str]:
-    """Return where a crawl is, and what it is called."""
-    row = _record_of(visit, job)
+def _named(visit: DeskVisit, job: str, row: RecordRow | None = None) -> NamedCrawl:
+    """Return how a crawl is named, and where its page is."""
+    row = row or _record_of(visit, job)
+    publication = publication_of(job)
+    is_known = any(known.name == publication for known in visit.desk.settings().publications)
+    name, href, number = jobs.name_of(job, visit.language), "", 0
     if row is not None:
-        return snapshots.href_of(row.id), snapshots.name_of(row, visit.language)
-    is_reported = (visit.desk.archive.reports / job).is_dir() and "/" not in job
-    return f"/report/{quote(job, safe='')}" if is_reported else "", jobs.name_of(job, visit.language)
+        name, href, number = snapshots.name_of(row, visit.language), snapshots.href_of(row.id), row.number
+    elif (visit.desk.archive.reports / job).is_dir() and "/" not in job:
+        href = f"/report/{quote(job, safe='')}"
+    return NamedCrawl(
+        name=name,
+        href=href,
+        publication=publication,
+        publication_href=f"/publications/{quote(publication, safe='')}" if is_known else "",
+        number=number,
+    )
 
 
 def _crawl_of_url(visit: DeskVisit, fate: CrawlFate, url: str) -> CrawlOfUrl:
-    _, name = _crawl_link(visit, fate.job)
-    href = f"/missing?{urlencode({'url': url, 'crawl': fate.job})}"
-    return CrawlOfUrl(job=fate.job, name=name, href=href, fate=view_of(fate.main))
+    return CrawlOfUrl(job=fate.job, crawl=_named(visit, fate.job), href=path_of(url, fate.job), fate=view_of(fate.main))
+
+
+def path_of(url: str, job: str) -> str:
+    """Return the path of the page that says what a crawl did with a URL."""
+    return f"/missing?{urlencode({'url': url, 'crawl': job})}"
 
 
 def _offer(visit: DeskVisit, job: str, url: str) -> _PatchOffer | None:
@@ -247,13 +269,14 @@ def offer_of(visit: DeskVisit, row: RecordRow, button: Button | None) -> _PatchO
     """Return the button of a patch, or why there is none."""
     publication = publication_of(row.id)
     is_running = any(open_job.job.endswith(f"-{publication}{PATCH}") for open_job in visit.desk.history().open)
+    crawl = _named(visit, row.id, row)
     judged = snapshots.patch_refusal(visit, row.id)
     if judged is None:
         refusal = "" if button is not None else words.msgid("Your role may not have crawls fetch anything.")
-        return _PatchOffer(button=button, refusal=refusal, is_running=is_running)
+        return _PatchOffer(crawl=crawl, button=button, refusal=refusal, is_running=is_running)
     refusal, newer = judged
     href = snapshots.href_of(newer or row.id)
-    return _PatchOffer(button=None, refusal=_REFUSALS[refusal], href=href, is_running=is_running)
+    return _PatchOffer(crawl=crawl, button=None, refusal=_REFUSALS[refusal], href=href, is_running=is_running)
 
 
 def _offer_of_source(
@@ -300,7 +323,7 @@ def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         report=f"/report/{quote(job, safe='')}",
         crawl=snapshots.href_of(row.id) if row is not None else "",
         chosen=list(_chosen(visit, selection)),
-        rows=[(view_of(line), line, f"/missing?{urlencode({'url': line.url, 'crawl': job})}") for line in urls.rows],
+        rows=[(view_of(line), line, path_of(line.url, job)) for line in urls.rows],
         pages=pages,
         total=urls.total,
         read=urls.read,

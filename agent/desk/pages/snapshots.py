@@ -847,10 +847,11 @@ def _lost(visit: DeskVisit, record: Record) -> list[ReportTable]:
 
 
 def _handover(visit: DeskVisit, record: Record) -> str:
-    """Return the command that writes a snapshot for others to keep; empty for one without pages."""
+    """Return the command that writes a crawl with its description for others to keep; empty for one without pages."""
     if not record.parts:
         return ""
-    return f"webarc export --archive {visit.desk.archive.root} --record {record.id} --format bagit OUT"
+    out = f"--with-records --format wacz {record.id}.wacz"
+    return f"webarc export --archive {visit.desk.archive.root} --record {record.id} {out}"
 
 
 def _is_past(step: WorkflowStep, record: Record) -> bool:
@@ -1073,10 +1074,30 @@ def patch(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         return _asked_for(visit, record)
     if planned.left_out:
         visit.desk.sessions.say(visit.session, "fault", _not_asked_again(visit, planned))
-    message = words.msgid("Addresses that are asked for again: %(count)s. What comes becomes a part of the crawl.")
-    if agent_status.running(archive) is None:
-        message = words.msgid("Addresses that will be asked for again: %(count)s. They wait for an agent.")
-    return visit.led("/running", visit.desk.said(message, visit.language) % {"count": planned.urls})
+    return _led_after_patch(visit, record, planned)
+
+
+def _led_after_patch(visit: DeskVisit, record: Record, planned: PlannedPatch) -> Response:
+    """Lead to what is asked for again: one page to why it was missing, more to the jobs."""
+    has_agent = agent_status.running(visit.desk.archive) is not None
+    with open_tables(visit) as records:
+        row = records.row(record.id)
+    crawl = record.id if row is None else f"{name_of(row, visit.language)} ({row.publication})"
+    urls = planned.patch.urls
+    if planned.urls == 1 and len(urls) == 1:
+        message = words.msgid("%(url)s is asked for again. What comes becomes a part of the crawl %(crawl)s.")
+        if not has_agent:
+            message = words.msgid("%(url)s will be asked for again, for the crawl %(crawl)s. It waits for an agent.")
+        path = f"/missing?{urlencode({'url': urls[0], 'crawl': record.job_name})}"
+        return visit.led(path, visit.said(message, url=urls[0], crawl=crawl))
+    message = words.msgid(
+        "Addresses that are asked for again: %(count)s. What comes becomes a part of the crawl %(crawl)s."
+    )
+    if not has_agent:
+        message = words.msgid(
+            "Addresses that will be asked for again, for the crawl %(crawl)s: %(count)s. They wait for an agent."
+        )
+    return visit.led("/running", visit.said(message, count=planned.urls, crawl=crawl))
 
 
 def _named_for_patch(visit: DeskVisit, record: Record) -> list[str]:

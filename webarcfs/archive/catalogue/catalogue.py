@@ -48,7 +48,7 @@ from webarcfs.archive.catalogue.workflow import HELD, Progress, WorkflowStep, pr
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import Interval
-from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, Commit, RefUpdate, Repository
+from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, Commit, RefUpdate, Repository, TreeEntry
 from webarcfs.archive.history import sequence
 from webarcfs.archive.index.sqlite_file import STEPS_BETWEEN_LOOKS, SqliteFile, remove
 from webarcfs.archive.model.errors import Busy, Damaged, DatabaseDamaged, InvalidDocument, NotFound
@@ -448,6 +448,16 @@ class CatalogueState:
     tree: str
 
 
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """Copies of settings as a commit left them; None: a file was not there."""
+
+    subject: str
+    author: str
+    time: datetime
+    contents: tuple[bytes | None, ...]
+
+
 class Catalogue:
     """The records of an archive. For one thread; each method reads the newest state. Empty without a catalogue.git."""
 
@@ -533,6 +543,28 @@ class Catalogue:
             if self._find(record_id, commit.tree) != (self._find(record_id, before) if before is not None else None):
                 yield Event(commit.subject, from_epoch(commit.time), commit.author)
             oid = parent
+
+    def file_states(self, *paths: str) -> Iterator[FileState]:
+        """Yield the states of copies of settings, newest first: each commit that changed one of them.
+
+        Raises what the thread's deadline raises.
+        """
+        store, state = self._store(), self.state()
+        if store is None or state is None:
+            return
+        nothing: list[TreeEntry | None] = [None for _ in paths]
+        commit = store.plain_commit(state.commit)
+        entries = [store.find(commit.tree, path) for path in paths]
+        while entries != nothing:
+            clocks.check()
+            parent = store.plain_commit(commit.parents[0]) if commit.parents else None
+            before = nothing if parent is None else [store.find(parent.tree, path) for path in paths]
+            if entries != before:
+                contents = tuple(None if entry is None else store.read(entry.oid) for entry in entries)
+                yield FileState(commit.subject, commit.author, from_epoch(commit.time), contents)
+            if parent is None:
+                return
+            commit, entries = parent, before
 
     def attachment(self, record_id: str, name: str) -> tuple[str, int]:
         """Return the blob of an attachment and its size. Raises NotFound."""

@@ -129,6 +129,8 @@ class Archive:
         self.notifications: Final = root / "notify.db"
         #: The lock file that lets one process at a time deliver notifications.
         self.notifications_lock: Final = self._locks / ".notify"
+        #: The lock file that lets one process at a time open, and make, the file of notifications.
+        self.notifications_opening_lock: Final = self._locks / ".notifications-open"
         #: The counter of publications, its lock, and the publications under way; no domain can have this name.
         self.sequence: Final = self._locks / ".sequence"
         #: The folder of those who ask mounts to let provisional files settle, while there are any.

@@ -29,13 +29,19 @@ class NamedArchive:
     list: Path
 
 
-def own_list() -> Path | None:
-    """Return the path of one's own list, which need not exist; None where there is no home folder."""
+def config_folder() -> Path | None:
+    """Return the folder of one's own settings, of all programs; None where there is no home folder."""
     config = os.environ.get("XDG_CONFIG_HOME", "")
     if config.startswith("/"):
-        return Path(config) / _OWN
+        return Path(config)
     home = os.path.expanduser("~")  # noqa: PTH111 # Path.home() raises without one
-    return Path(home) / ".config" / _OWN if home.startswith("/") else None
+    return Path(home) / ".config" if home.startswith("/") else None
+
+
+def own_list() -> Path | None:
+    """Return the path of one's own list, which need not exist; None where there is no home folder."""
+    folder = config_folder()
+    return None if folder is None else folder / _OWN
 
 
 def lists() -> tuple[Path, ...]:

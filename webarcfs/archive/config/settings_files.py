@@ -142,6 +142,17 @@ def load(
     return parse(text, str(path), more, apart), None
 
 
+def load_usable(archive: Archive) -> Settings:
+    """Return the settings without publications that have faults; the defaults if webarc.toml has some.
+
+    For those who need a setting where others report the faults.
+    """
+    try:
+        return load(archive.settings, apart={})[0]
+    except SettingsError:
+        return Settings()
+
+
 def _beside(folder: Path) -> dict[str, str]:
     """Return the files of `publications.d`: name without its ending → text. Raises SettingsError for other texts."""
     texts = {}
