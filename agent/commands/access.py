@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from agent.commands import person_tokens
 from agent.commands.common import archive_option, opened, settings_of
 from agent.operations import withholding
 from agent.operations.withholding import Withheld
@@ -180,7 +181,12 @@ def people() -> None:
       curator        all of this, but for people
 
     Who may release crawls at the desk and cannot change publications is an archivist.
+
+    Programs ask over the network by a token of a person: `webarc-agent people token --help`.
     """
+
+
+people.add_command(person_tokens.token)
 
 
 @people.command(name="list")
@@ -303,12 +309,20 @@ def password(key: str, archive: str | None) -> None:
     """Set the password by which a person works at the desk; asked for twice, or read from stdin.
 
     Only its hash is kept (argon2id). An empty one takes it away. A person with a login name (unix) may set their own.
+    Tokens of programs stay as they are.
 
     \b
     Example:
       webarc-agent people password anna
     """
-    persons.set_password(opened(archive), key, _asked_password())
+    place = opened(archive)
+    persons.set_password(place, key, _asked_password())
+    names = [own.name for own in (persons.load(place) or {})[key].tokens]
+    if names:
+        _log.info(
+            "its tokens are as before; this revokes them: webarc-agent people token revoke %s --person %s",
+            " ".join(names), key,
+        )  # fmt: skip
 
 
 def _asked_password() -> str:

@@ -43,6 +43,7 @@ from agent.desk import forms
 from agent.desk.forms import FormToken
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Person
+from webarcfs.archive.catalogue.tokens import hash_secret
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import ReadersSettings
 from webarcfs.archive.model.errors import UsageError
@@ -79,22 +80,15 @@ def _nobodys() -> str:
 # == feedkeys, pure ===================================================================================================
 
 
-_KIND = "sha256:"
-
-
 def make_secret() -> tuple[str, str]:
     """Return a new secret, and what is kept of it."""
     secret = secrets.token_urlsafe(32)
-    return secret, _hashed(secret)
+    return secret, hash_secret("feed", secret)
 
 
 def is_of(person: Person, secret: str) -> bool:
     """Return whether a secret is the person's."""
-    return bool(person.feed) and hmac.compare_digest(person.feed.encode(), _hashed(secret).encode())
-
-
-def _hashed(secret: str) -> str:
-    return _KIND + hashlib.sha256(b"webarcfs feed " + secret.encode("utf-8", "replace")).hexdigest()
+    return bool(person.feed) and hmac.compare_digest(person.feed.encode(), hash_secret("feed", secret).encode())
 
 
 # == persons ==========================================================================================================

@@ -24,7 +24,8 @@ from tests.support import sinks
 from tests.support.surfaces import archive_of
 from tests.support.terminals import read_to_end
 from webarcfs.archive.catalogue import people
-from webarcfs.archive.catalogue.people import Person
+from webarcfs.archive.catalogue.people import Acting, Person
+from webarcfs.archive.catalogue.tokens import Scope
 from webarcfs.archive.catalogue.workflow import Role
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError
@@ -61,6 +62,7 @@ _LISTS: dict[str, tuple[tuple[str, ...], int]] = {
     "webarc-agent register types": ((), 1),
     "webarc-agent register programs": ((), 1),
     "webarc-agent people list": ((), 1),
+    "webarc-agent people token list": ((), 2),
     "webarc-agent notify list": ((), 1),
     "webarc-agent report": ((_JOB,), 4),
     "webarc-agent withhold": (("--list",), 1),
@@ -130,6 +132,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     with NotificationStore(made) as store:
         sinks.queue(store, [tell], "mail", now())
     people.save(made, Person("anna", "Anna Ä", (Role.ADMINISTRATOR,), "anna"))
+    by = Acting("Anna Ä", (Role.ADMINISTRATOR,), "anna")
+    for name in ("laptop", "other"):
+        people.add_token(made, "anna", name, [Scope.READ, Scope.MIRROR], by=by)
     (made.jobs / "20300101T000000-q").mkdir()
     report = made.reports / _JOB
     report.mkdir()

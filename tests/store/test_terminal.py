@@ -52,7 +52,7 @@ _WITHOUT = {
             "edit", "release", "reject", "discard", "restore", "reopen", "withdraw", "new", "cancel", "step", "look",
             "measure", "attach", "detach")),
         *(f"webarc-agent collection {word}" for word in ("add", "change", "remove")),
-        *(f"webarc-agent people {word}" for word in ("add", "password", "remove")),
+        *(f"webarc-agent people {word}" for word in ("add", "password", "remove", "token revoke")),
         "webarc-agent publication retire", "webarc-agent register set",
     },
 }  # fmt: skip

@@ -3,7 +3,10 @@
 Without the file everybody who may write to the archive may do all. With it, a command that decides about records is
 refused to a login name that it does not have, or that lacks the right. A person may have several roles, whose rights
 add up. `password` is the hash of a password, for those who work at the desk, `feed` the hash of the secret in the
-address of one's feed. The file is for its owner alone (0600).
+address of one's feed. Below a person are the tokens of programs that act as the person (`tokens`). The file is for its
+owner alone (0600).
+
+    format = 2
 
     [person.anna]
     name = "Anna Beispiel"
@@ -13,6 +16,8 @@ address of one's feed. The file is for its owner alone (0600).
     feed = "sha256:…"
 
 Older programs wrote one `role = "archivist"`. That is read, and is rewritten as `roles` when the person is changed.
+Files of before had no tokens, and no `format`. They are read, and get it with their first token: from then on, programs
+of before refuse the file, and nobody is let in by them.
 
 One human may have two entries, or work at the desk by one name and in a terminal by another. Entries that share a short
 name, a name or a login name are one human (`names_of`), for rules that want two.
@@ -23,11 +28,14 @@ from __future__ import annotations
 import getpass
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
+from webarcfs.archive.catalogue import tokens
 from webarcfs.archive.catalogue.record import NO_WARRANT, Warrant
+from webarcfs.archive.catalogue.tokens import Scope, Token
 from webarcfs.archive.catalogue.workflow import (
     DEEDS,
     Right,
@@ -43,8 +51,11 @@ from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import Busy, Forbidden, SettingsError, UsageError
+from webarcfs.archive.model.metadata import format_time, now
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+#: The format of the file, and the first that has tokens. A file without a number is of the first.
+FORMAT = 2
 _TEXTS = ("name", "role", "unix", "password", "feed")
 _MODE = 0o600
 #: Most characters of a name, and of a login name.
@@ -67,6 +78,7 @@ class Person:
     unix: str = ""
     password: str = field(default="", repr=False)
     feed: str = field(default="", repr=False)
+    tokens: tuple[Token, ...] = ()
 
     @property
     def rights(self) -> frozenset[Right]:
@@ -207,23 +219,43 @@ def _parse(text: str, source: str) -> dict[str, Person]:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(source, [f"not TOML: {error}"]) from None
+    file_format = tables.pop("format", 1)
+    if type(file_format) is not int or not 1 <= file_format <= FORMAT:
+        is_newer = type(file_format) is int and file_format > FORMAT
+        fault = "a newer version of webarcfs wrote this file; use that" if is_newer else f"write format = {FORMAT}"
+        raise SettingsError(source, [f"format: {fault}"])
     faults = [f"{key}: there is no such table" for key in tables if key != "person"]
     persons = tables.get("person", {})
     if not isinstance(persons, dict):
         raise SettingsError(source, ["person: write [person.KEY]"])
     people = {key: person for key, table in persons.items() if (person := _person(key, table, faults)) is not None}
+    if file_format < FORMAT:
+        faults += [f"person.{key}.token: write format = {FORMAT} above all tables" for key, person in people.items()
+                   if person.tokens]  # fmt: skip
     logins = [person.unix for person in people.values() if person.unix]
     faults += [f"unix: {login} is there twice" for login in sorted(set(logins)) if logins.count(login) > 1]
+    faults += _shared_tokens(people)
     if faults:
         raise SettingsError(source, faults)
     return people
+
+
+def _shared_tokens(people: Mapping[str, Person]) -> Iterator[str]:
+    """Yield a fault for each token that is there twice: it could not be said whose it is."""
+    places: dict[str, str] = {}
+    for key, person in people.items():
+        for token in person.tokens:
+            place = f"person.{key}.token.{token.name}"
+            first = places.setdefault(token.hash, place)
+            if first != place:
+                yield f"{place}.hash: is that of {first} as well; remove one of them"
 
 
 def _person(key: str, table: Any, faults: list[str]) -> Person | None:
     if not isinstance(table, Mapping) or not _KEY.fullmatch(key):
         faults.append(f"person.{key}: write [person.KEY]; the key has letters, digits, - and _")
         return None
-    wrong = [f"person.{key}.{name}: there is no such key" for name in table if name not in (*_TEXTS, "roles")]
+    wrong = [f"person.{key}.{name}: there is no such key" for name in table if name not in (*_TEXTS, "roles", "token")]
     wrong += [f"person.{key}.{name}: is not a text" for name in _TEXTS if not isinstance(table.get(name, ""), str)]
     roles = table.get("roles", [table["role"]] if "role" in table else [])
     if "role" in table and "roles" in table:
@@ -232,12 +264,13 @@ def _person(key: str, table: Any, faults: list[str]) -> Person | None:
         wrong.append(f'person.{key}.roles: write roles = ["archivist"], of {", ".join(Role)}')
     elif any(role not in tuple(Role) for role in roles):  # no set: lists and tables cannot be looked for in one
         wrong.append(f"person.{key}.{'roles' if 'roles' in table else 'role'}: is none of {', '.join(Role)}")
+    own_tokens = tokens.read_tokens(table.get("token", {}), f"person.{key}", wrong)
     faults += wrong
     if wrong:
         return None
     texts = {name: str(table.get(name, "")) for name in _TEXTS}
     own = in_order([Role(role) for role in roles])
-    return Person(key, texts["name"] or key, own, texts["unix"], texts["password"], texts["feed"])
+    return Person(key, texts["name"] or key, own, texts["unix"], texts["password"], texts["feed"], own_tokens)
 
 
 def acting(archive: Archive, right: Right) -> Acting:
@@ -343,6 +376,89 @@ def set_feed(archive: Archive, key: str, feed: str) -> None:
         if key not in (load(archive) or {}):
             raise Forbidden(f"{archive.people} has no person {key}")
         _write(document.setdefault("person", {}), key, {"feed": feed})
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+def add_token(
+    archive: Archive,
+    key: str,
+    name: str,
+    scopes: Collection[Scope],
+    *,
+    expires: datetime | None = None,
+    by: Acting | None = None,
+) -> tuple[str, Token]:
+    """Give a person a new token; return its text, which is kept nowhere, and what is kept. Those that ended go.
+
+    One may do so for oneself, and who may change people for all. `by` as in `save`. Raises UsageError for a name,
+    scopes or an end that no token has, and without such a person, Forbidden, SettingsError.
+    """
+    if not tokens.is_name(name):
+        raise UsageError(f"{name!r} is no name of a token; it has letters, digits, - and _, such as laptop")
+    made = now()
+    expires = tokens.LASTS.after(made) if expires is None else expires.replace(microsecond=0)
+    latest = tokens.LONGEST.after(made)
+    if not made < expires <= latest:
+        raise UsageError(f"a token lasts a year at most: it ends after now, and not after {format_time(latest)}")
+    with settings_files.changing(archive.people, archive.settings_lock, _MODE) as document:
+        person = _of_token(load(archive) or {}, archive, key, by)
+        valid = [token for token in person.tokens if not token.is_over(made)]
+        if any(token.name == name for token in valid):
+            raise UsageError(
+                f"{person.key} has a token {name} already; revoke it, `webarc-agent people token revoke {name}`, or "
+                "choose another name"
+            )
+        if len(valid) >= tokens.MOST:
+            raise UsageError(f"{person.key} has {len(valid)} tokens, which is the most; revoke some")
+        _must_hold(person, scopes)
+        secret = tokens.make_secret()
+        token = Token(name, tokens.hash_token(secret), tokens.in_scope_order(scopes), made, expires)
+        table = document["person"][key].setdefault("token", {})
+        for ended in person.tokens:
+            if ended not in valid:
+                del table[ended.name]
+        table[name] = tokens.as_table(token)
+        document["format"] = FORMAT
+        _parse(document.as_string(), str(archive.people))  # before it is written: a fault would lock everybody out
+    return secret, token
+
+
+def revoke_tokens(archive: Archive, key: str, names: Collection[str], by: Acting | None = None) -> None:
+    """Revoke tokens of a person: from now on they open nothing. All of them or none. Who may is as in `add_token`."""
+    with settings_files.changing(archive.people, archive.settings_lock, _MODE) as document:
+        person = _of_token(load(archive) or {}, archive, key, by)
+        own = [token.name for token in person.tokens]
+        for name in names:
+            if name not in own:
+                raise UsageError(f"{key} has no token {name!r}; there are: {', '.join(own) or 'none'}")
+        table = document["person"][key]
+        for name in set(names):
+            del table["token"][name]
+        if not table["token"]:
+            del table["token"]
+
+
+def _of_token(known: Mapping[str, Person], archive: Archive, key: str, by: Acting | None) -> Person:
+    """Return a person whose tokens this process may change. Raises UsageError, Forbidden."""
+    if not known:
+        raise UsageError("tokens are of persons, and there are none yet: `webarc-agent people add` adds the first one")
+    person = known.get(key)
+    if by is None and (person is None or not person.unix or person.unix != login_name()):
+        acting(archive, Right.PEOPLE)
+    return _known(known, key)
+
+
+def _must_hold(person: Person, scopes: Collection[Scope]) -> None:
+    """Raises UsageError without a scope, and Forbidden for one that the person has not got the right for."""
+    if not scopes:
+        raise UsageError(f"a token has a scope: {', '.join(Scope)}")
+    for scope in tokens.in_scope_order(scopes):
+        right = tokens.NEEDED[scope]
+        if right is not None and not person.may(right):
+            has, needed = in_row(person.roles, "and"), in_row(roles_with(right), "or")
+            raise Forbidden(f"{person.name} is {has}; a token with the scope {scope} needs the role {needed}")
 
 
 def _write(persons: Any, key: str, fields: Mapping[str, str]) -> None:
