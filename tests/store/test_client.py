@@ -79,6 +79,26 @@ def test_documents_are_found_and_read(client: WebarchiveClient) -> None:
     assert client.open_read(big, "more/notes.txt").read() == b"a note"
 
 
+def test_a_snapshot_is_read_as_a_whole(client: WebarchiveClient) -> None:
+    """Each document with all files of its ARC: the same as one by one."""
+    old, new = client.snapshots(archives.DOMAIN)
+    for tag in (old, new):
+        documents = []
+        for document in client.read_all(tag):
+            meta = document.metadata
+            bodies = {name: stream.read() for name, stream in document.files.items()}
+            assert [name for name in bodies if "/" not in name] == [
+                entry.name for entry in client.listing(meta).entries if not entry.is_folder
+            ]
+            assert bodies == {name: client.open_read(meta, name).read() for name in bodies}
+            documents.append(meta)
+        assert documents == list(client.at(tag))
+    added = {meta.path: client.listing(meta) for meta in client.at(new)}["/www.example.org/big.bin"]
+    assert {entry.name: (entry.is_folder, entry.size) for entry in added.entries}["more"] == (True, 0)
+    assert {entry.name: entry.size for entry in added.entries}["data.bin"] == len(BIG)
+    assert [name for document in client.read_all(new) for name in document.files if "/" in name] == ["more/notes.txt"]
+
+
 def test_snapshots_and_what_they_changed(client: WebarchiveClient) -> None:
     first, second = client.snapshots("www.example.org")
     assert client.domains() == ["www.example.org"]

@@ -39,7 +39,7 @@ from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.model.errors import Damaged, NotFound, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import now, parse_time
 from webarcfs.room.pages import about
-from webarcfs.room.replay.headers import entity_tag
+from webarcfs.web.ranges import entity_tag
 
 # == today ============================================================================================================
 

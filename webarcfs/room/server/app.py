@@ -19,6 +19,8 @@ from starlette.routing import Router
 from starlette.types import ASGIApp
 
 from webarcfs.access.gate import Reader
+from webarcfs.api import routes as api
+from webarcfs.api.api_source import ClientSource, ClientSources
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
@@ -257,6 +259,7 @@ class _Room:
         self.base = options.origin
         self.runs_scripts = options.engine is Engine.PYWB
         self.health = Health(self.look_at_archive)
+        self.sources = ClientSources(self.shared.archive)
 
     def visit(self, request: Request, reader: Reader, token: str, settings: Settings | None = None) -> Visit:
         """Return the visit of a request, its services in step with the archive; `settings` if they are read already."""
@@ -300,6 +303,10 @@ class _Room:
 
         return [route.bound(endpoint(route)) for route in routes]
 
+    def source(self, request: Request) -> ClientSource:
+        """Return the archive as programs of the reader see it: a proxy names readers with rights."""
+        return self.sources.of(reader_of(self.shared.settings().readers, peer(request), request.headers).name)
+
     def look_at_archive(self) -> None:
         """Read a little of what answers need. Raises what reading raises."""
         if not self.shared.archive.is_there:
@@ -340,6 +347,7 @@ def make(options: RoomOptions) -> RoomApps:
     """Make the apps of a worker. Raises NotAnArchive, and what opening the archive raises."""
     room = _Room(options)
     own = room.bound(ROUTES, room.of_proxy) + room.bound(PUBLIC_ROUTES, room.of_public)
+    own += api.bound(api.ROUTES, room.answering, room.source)
     named = room.bound(NAMED_ROUTES, room.of_token)
     static, close = static_routes(room.answering, room.look.static_file), room.answering.close
     source = room.router(room.bound(PYWB_ROUTES, room.of_public))
