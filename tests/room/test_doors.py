@@ -161,7 +161,9 @@ def api_about(url: str) -> Iterator[str]:
 
 def api_general() -> Iterator[str]:
     """Every other route of the API."""
-    yield from (f"{PREFIX}{path}" for path in ("/", "/domains", "/query", "/query?order_by=title&limit=9"))
+    yield from (
+        f"{PREFIX}{path}" for path in ("/", "/openapi.yaml", "/domains", "/query", "/query?order_by=title&limit=9")
+    )
     for domain in (DOMAIN, OTHER, "closed.example.org"):
         yield f"{PREFIX}/domains/{domain}/snapshots"
         yield f"{PREFIX}/query?domain={domain}"
@@ -178,7 +180,7 @@ def api_general() -> Iterator[str]:
     for name in ("p", "q", "r"):
         yield from (f"{PREFIX}/records?publication={name}{more}" for more in ("", "&xml=1"))
         yield f"{PREFIX}/publications/{name}"
-    yield f"{PREFIX}/records?xml=1"
+    yield from (f"{PREFIX}/records?xml=1", f"{PREFIX}/changes")
     for word in SECRETS.values():
         yield from (f"{PREFIX}/search?words={word}{more}" for more in ("", "&present=1", "&past=1"))
         yield from (f"{PREFIX}/search?words={word[:4]}*", f"{PREFIX}/links?word={word}")

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import Protocol
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.requests import Request
@@ -80,6 +81,13 @@ def missing(text: str) -> Iterator[None]:
         raise NotShown(text) from None
 
 
+class NewsRoom(Protocol):
+    """Answers requests for news, for all who ask a process."""
+
+    def answer(self, asked: ApiRequest, /) -> Response:
+        """Return the news, in the form that the request accepts."""
+
+
 @dataclass(frozen=True)
 class ApiRequest:
     """A request, with the source that answers it. `segments` are the variable parts of its path, as they were sent.
@@ -90,6 +98,7 @@ class ApiRequest:
     request: Request
     source: ApiSource
     segments: Mapping[str, bytes]
+    news: NewsRoom
     form: bytes | None = None
     names: frozenset[str] = field(default=frozenset())
 

@@ -33,6 +33,7 @@ from webarcfs.archive.model.url_lists import REDIRECTS
 from webarcfs.archive.system import clocks
 from webarcfs.client.client import WebarchiveClient
 from webarcfs.client.local_source import LocalSource
+from webarcfs.client.observers import NewsFeed
 from webarcfs.client.source import ArcListing
 from webarcfs.web import limits
 from webarcfs.web.ranges import body_in_pieces
@@ -111,15 +112,15 @@ class ApiSource(Protocol):
     def publication(self, name: str) -> dict[str, object]:
         """Return what a publication is, as JSON has it."""
 
-    def shows(self, tag: CommitTag) -> bool:
-        """Return whether whoever asks may see a snapshot now."""
+    def shown(self, tags: Iterable[CommitTag]) -> set[CommitTag]:
+        """Return those of some snapshots that whoever asks may see now."""
 
     def news_state(self) -> object:
         """Return a value that changes whenever there may be news."""
 
     @property
-    def feed(self) -> os.PathLike[str]:
-        """The feed: a file with the commitTag of each snapshot, in the order of their publication."""
+    def feed(self) -> NewsFeed:
+        """The commitTags of all snapshots, in the order of their publication."""
 
 
 # == client source ====================================================================================================
@@ -154,9 +155,9 @@ class ClientSource:
         return len(self._domains)
 
     @property
-    def feed(self) -> os.PathLike[str]:
+    def feed(self) -> NewsFeed:
         """The archive's feed."""
-        return self._archive.changes
+        return self._local.feed
 
     def abilities(self) -> list[str]:
         """Return what the server can do: it reads."""
@@ -247,10 +248,19 @@ class ClientSource:
 
     # -- news --------------------------------------------------------------------------------------------------------
 
-    def shows(self, tag: CommitTag) -> bool:
-        """Return whether the reader may see a snapshot now."""
-        snapshot = self._gate().standing(tag)
-        return snapshot is not None and snapshot.standing is Standing.OPEN
+    def shown(self, tags: Iterable[CommitTag]) -> set[CommitTag]:
+        """Return those of some snapshots that the reader may see now."""
+        gate = self._gate()
+        shown: set[CommitTag] = set()
+        of_domains: dict[str, set[int]] = {}
+        for tag in tags:
+            clocks.check()
+            if tag.domain not in of_domains:
+                snapshots = gate.snapshots(tag.domain)
+                of_domains[tag.domain] = {snapshot.seq for snapshot in snapshots if snapshot.standing is Standing.OPEN}
+            if int(tag.crawl_time.timestamp()) in of_domains[tag.domain]:
+                shown.add(tag)
+        return shown
 
     def news_state(self) -> object:
         """Return the state of the feed and of the catalogue: a release is news, too."""

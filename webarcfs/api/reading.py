@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import asdict
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
@@ -48,6 +50,16 @@ def describe_server(asked: ApiRequest) -> Response:
         "version": __version__, "format": source.layout(), "can": source.abilities(), "person": source.person,
     }  # fmt: skip
     return json_answer(asked, value)
+
+
+@cache
+def _openapi() -> bytes:
+    return (Path(__file__).parent / "openapi.yaml").read_bytes()
+
+
+def describe_api(asked: ApiRequest) -> Response:
+    """Return the description of the API (OpenAPI 3.1)."""
+    return asked.answered(Response(_openapi(), media_type="application/yaml"))
 
 
 def list_domains(asked: ApiRequest) -> Response:

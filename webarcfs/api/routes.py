@@ -1,6 +1,6 @@
 """The one table of the API's routes, for all servers, and how a server binds them.
 
-Paths are below `/api/v1`. A variable part is one segment, but `{path}`, the last one, may be
+Paths are those of openapi.yaml, below `/api/v1`. A variable part is one segment, but `{path}`, the last one, may be
 several. A row is for some methods; a server adds rows of its own for what it alone can do.
 """
 
@@ -16,7 +16,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from webarcfs.api import reading
-from webarcfs.api.api_request import ApiRequest
+from webarcfs.api.api_request import ApiRequest, NewsRoom
 from webarcfs.api.api_source import ApiSource
 from webarcfs.api.problems import problem_of
 from webarcfs.archive.model.errors import NotShown
@@ -72,12 +72,12 @@ def raw_path_of(scope: Scope) -> bytes:
 
 
 def bound(
-    routes: Iterable[ApiRoute], answering: Answering, source_of: Callable[[Request], ApiSource]
+    routes: Iterable[ApiRoute], answering: Answering, source_of: Callable[[Request], ApiSource], news: NewsRoom
 ) -> list[PathRoute]:
     """Return routes with what answers them, and a last one for what else is below the prefix."""
 
     def answer(route: ApiRoute, request: Request) -> Response:
-        asked = ApiRequest(request, source_of(request), request.path_params, names=route.parameters)
+        asked = ApiRequest(request, source_of(request), request.path_params, news, names=route.parameters)
         asked.check()
         return route.answer(asked)
 
@@ -102,6 +102,7 @@ def _absent(_: Request) -> Response:
 #: All routes of every server.
 ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute("/", reading.describe_server),
+    ApiRoute("/openapi.yaml", reading.describe_api),
     ApiRoute("/domains", reading.list_domains),
     ApiRoute("/domains/{domain}/snapshots", reading.list_snapshots),
     ApiRoute("/snapshots/{tag}/documents", reading.list_documents, "after", is_costly=True),
@@ -113,6 +114,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute("/records", reading.list_records, "publication", "xml", is_costly=True),
     ApiRoute("/records/{id}", reading.send_record),
     ApiRoute("/publications/{name}", reading.describe_publication),
+    ApiRoute("/changes", lambda asked: asked.news.answer(asked), "since", is_costly=True),
     ApiRoute("/arcs/{tag}/{path}", reading.list_arc),
     ApiRoute("/files/{tag}/{path}", reading.send_file, "name"),
     ApiRoute("/nodes/{tag}/{path}", reading.send_node, "name"),

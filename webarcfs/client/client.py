@@ -6,9 +6,9 @@
         for meta in client.select("mimeType = 'text/html'", "crawlTime DESC", limit=10):
             print(meta.title, len(client.open_read(meta, client.data_name(meta)).read()))
 
-An `ArchiveSource` answers: `LocalSource` for a mount or an archive's directory. Errors are those of
-`webarcfs.archive.model.errors`, never bare OSErrors; those of system calls on a mount are translated. Safe for any
-thread.
+An `ArchiveSource` answers: `LocalSource` for a mount or an archive's directory, `RemoteSource` for a server's URL, with
+the same errors. Those are of `webarcfs.archive.model.errors`, never bare OSErrors; those of system calls on a mount are
+translated. Safe for any thread.
 
 A thread follows the feed and delivers new commitTags to observers (/Cl-3/ … /Cl-5/, /Sv-5/).
 """
@@ -26,17 +26,18 @@ from xml.etree import ElementTree
 
 from webarcfs.archive.index.query import ANY_ORIGIN, SECONDS, DocumentOrigin
 from webarcfs.archive.model.arc_paths import DATA_XML
-from webarcfs.archive.model.errors import InvalidDocument
+from webarcfs.archive.model.errors import InvalidDocument, UsageError
 from webarcfs.archive.model.metadata import CommitTag, MetaData
-from webarcfs.client.local_source import LocalSource
+from webarcfs.client.client_file import address_of
 from webarcfs.client.observers import INTERVAL, News, Observer
+from webarcfs.client.server_address import ServerAddress, is_url
 from webarcfs.client.source import LARGE, ArchiveSource, ArcListing, ReadDocument
 
 if TYPE_CHECKING:
     from webarcfs.archive.catalogue.record import Record
     from webarcfs.archive.config.directory import Archive
     from webarcfs.archive.index.links import FoundLink, Question
-    from webarcfs.search.searching import SearchAnswer
+    from webarcfs.search.hits import SearchAnswer
 
 __all__ = ["CommitTag", "MetaData", "Observer", "WebarchiveClient"]
 
@@ -44,19 +45,40 @@ _DATA = "{urn:webarcfs:arc:1}data"
 
 
 class WebarchiveClient:
-    """Access to one archive (/Cl-2.2/): `place` is its directory, or a mount of it (or a path inside one).
+    """Access to one archive (/Cl-2.2/): `place` is its directory, a mount (or a path inside one), or a server's URL.
 
-    `interval` is the time between two checks for observers' news, in seconds (/Sv-5.1/). With the name of a `reader`
-    (empty: the public), the client shows what that reader may see, of an archive's directory only. Raises NotAnArchive,
-    UsageError.
+    Without a place it is the server of the section `[client]` in the user's webarcfs.toml (/Cl-1/). The `token` for a
+    server is else that of $WEBARC_TOKEN. It goes over plain http to this machine only, unless `token_over_http`: others
+    could read it.
+
+    `interval` is the time between two checks for observers' news, in seconds (/Sv-5.1/); from a server news come at
+    once, but not sooner after others. With the name of a `reader` (empty: the public), the client shows what that
+    reader may see, of an archive's directory only. Raises NotAnArchive, UsageError, SettingsError.
     """
 
     #: The mount and the archive's directory, where there are such.
     mount: Path | None
     archive: Archive | None
 
-    def __init__(self, place: str | os.PathLike[str], *, interval: float = INTERVAL, reader: str | None = None) -> None:
-        self._answer_from(LocalSource(Path(place), reader), interval)
+    def __init__(
+        self,
+        place: str | os.PathLike[str] | None = None,
+        *,
+        interval: float = INTERVAL,
+        reader: str | None = None,
+        token: str | None = None,
+        token_over_http: bool = False,
+    ) -> None:
+        name = None if place is None else os.fspath(place)
+        if name is None or is_url(name):
+            if reader is not None:
+                raise UsageError("a server knows its readers itself; a reader's client needs the archive's directory")
+            address = address_of(name, token, token_over_http=token_over_http)
+            self._answer_from(_remote_source(address), interval)
+        else:
+            if token is not None:
+                raise UsageError(f"a token is for a server, and {name} is no URL of one")
+            self._answer_from(_local_source(Path(name), reader), interval)
 
     @classmethod
     def of(cls, source: ArchiveSource, *, interval: float = INTERVAL) -> WebarchiveClient:
@@ -66,8 +88,7 @@ class WebarchiveClient:
         return client
 
     def _answer_from(self, source: ArchiveSource, interval: float) -> None:
-        self.mount = source.mount if isinstance(source, LocalSource) else None
-        self.archive = source.archive if isinstance(source, LocalSource) else None
+        self.mount, self.archive = source.mount, source.archive
         self._source = source
         self._news = News(source.feed, interval)
 
@@ -97,7 +118,7 @@ class WebarchiveClient:
     def search(self, words: str, **narrowing: Any) -> SearchAnswer:
         """Return URLs with words, in the language of `webarc search --help`: 20 hits, and the number of all.
 
-        `narrowing` are the fields of `webarcfs.search.searching.SearchQuestion`: `at` (a CommitTag or a time),
+        `narrowing` are the fields of `webarcfs.search.hits.SearchQuestion`: `at` (a CommitTag or a time),
         `present`, `during`, `domain`, `type`, `language`, `publication`, `record`, `sort`, `limit`, `offset`, …. Raises
         BadCondition, NotFound without an index, UsageError without the libraries of webarcfs[search].
         """
@@ -109,6 +130,10 @@ class WebarchiveClient:
         Raises NotFound without links.db, TookTooLong.
         """
         return self._source.links(question, seconds)
+
+    def document(self, commit_tag: CommitTag | str, path: str) -> MetaData:
+        """Return the document at `path` (`/<domain>/…`) in a snapshot, as `at` has it. Raises NotFound."""
+        return self._source.document(_tag(commit_tag), path)
 
     def listing(self, meta: MetaData) -> ArcListing:
         """Return what a document's ARC has in its snapshot, as git has it: names, sizes, ids. Raises NotFound."""
@@ -131,7 +156,7 @@ class WebarchiveClient:
         """Open a new file in the document's ARC as a stream (/Cl-9/); it is kept if the `with` block raises nothing.
 
         Raises Exists for an existing name, Stale when a crawl replaced the document (/Ar-10/), NotPermitted where no
-        addition is allowed, or for a client without a mount.
+        addition is allowed, or for a client of a directory. On a server they may be raised at the end of the block.
         """
         # A file that is closed stays for ever, so nothing from a failed block may get there.
         with self._source.adding(meta, name) as keep, tempfile.SpooledTemporaryFile(LARGE) as spooled:
@@ -216,6 +241,18 @@ class WebarchiveClient:
     def remove_observer(self, observer: Observer) -> None:
         """Stop calling it; on return no call is under way, unless the observer itself is the caller."""
         self._news.remove(observer)
+
+
+def _local_source(place: Path, reader: str | None) -> ArchiveSource:
+    from webarcfs.client.local_source import LocalSource  # noqa: PLC0415 # its libraries are no need of a server's client
+
+    return LocalSource(place, reader)
+
+
+def _remote_source(address: ServerAddress) -> ArchiveSource:
+    from webarcfs.client.remote_source import RemoteSource  # noqa: PLC0415 # no need of a local archive's client
+
+    return RemoteSource(address)
 
 
 def _tag(tag: CommitTag | str) -> CommitTag:

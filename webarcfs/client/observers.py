@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
 from webarcfs.archive.model.errors import NotFound
@@ -73,6 +75,9 @@ class News:
         self._change = threading.Condition()
         self._delivering = threading.RLock()
         self._thread: threading.Thread | None = None
+        self._is_asked = False  # there is another observer
+        self._is_woken = False  # the feed says that there may be news
+        self._delivered = -math.inf  # when tags were delivered last
 
     def add(
         self, observer: Observer, since: str | None, is_shown: Callable[[CommitTag], bool] = lambda _: True
@@ -84,11 +89,13 @@ class News:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="news", daemon=True)
                 self._thread.start()
+            self._is_asked = True
             self._change.notify()
         self._feed.follow(self._wake)
 
     def _wake(self) -> None:
         with self._change:
+            self._is_woken = True
             self._change.notify()
 
     def remove(self, observer: Observer) -> None:
@@ -121,9 +128,18 @@ class News:
                 with self._delivering:
                     if self._is_registered(registration):
                         self._deliver(registration)
-            with self._change:
-                if self._thread is threading.current_thread():
-                    self._change.wait(self._interval)
+            self._rest()
+
+    def _rest(self) -> None:
+        """Wait for the interval; less if there is another observer, or news that come so long after the last ones."""
+        with self._change:
+            end = monotonic() + self._interval
+            while self._thread is threading.current_thread() and not self._is_asked:
+                due = min(end, self._delivered + self._interval) if self._is_woken else end
+                if (left := due - monotonic()) <= 0:
+                    break
+                self._change.wait(left)
+            self._is_asked = self._is_woken = False
 
     def _is_registered(self, registration: _Registered) -> bool:
         with self._change:
@@ -135,6 +151,7 @@ class News:
             if tags:
                 shown = [tag for tag in tags if registration.is_shown(tag)]
                 if shown:
+                    self._delivered = monotonic()
                     registration.observer(shown)
                 registration.position = behind
         except Exception:
@@ -165,6 +182,8 @@ class FileFeed:
 
     def after(self, position: FeedPosition) -> tuple[list[CommitTag], FeedPosition]:
         """Return the tags behind a place, and the place behind them."""
+        if not self._path.exists():  # nothing was published yet
+            return [], position
         with self._path.open("rb") as feed:
             begin = max(0, position.offset - len(position.last.encode()) - 1)
             feed.seek(begin)

@@ -94,7 +94,12 @@ class Repositories:
         with self._opening:
             looked, store = self._shown.get(domain, (0.0, None))
             if store is None or monotonic() - looked > _READERS_INTERVAL:
-                store = readers.open(domain)
+                try:
+                    store = readers.open(domain)
+                except OSError as error:
+                    if error.errno not in _NOT_THERE:
+                        raise
+                    raise NotFound(f"the archive has no domain {domain!r}") from None
                 self._shown[domain] = monotonic(), store
             return store
 

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from webarcfs.archive.index.query import DocumentOrigin
@@ -17,8 +18,9 @@ from webarcfs.client.observers import NewsFeed
 
 if TYPE_CHECKING:  # these need libraries that a remote archive's client need not load
     from webarcfs.archive.catalogue.record import Record
+    from webarcfs.archive.config.directory import Archive
     from webarcfs.archive.index.links import FoundLink, Question
-    from webarcfs.search.searching import SearchAnswer
+    from webarcfs.search.hits import SearchAnswer
 
 #: Bodies up to this size are read into memory; larger ones go through an unnamed file.
 LARGE = 4 << 20
@@ -84,6 +86,14 @@ class ArchiveSource(Protocol):
     """An archive as a client reads and extends it. Safe for any thread; errors are those of our family."""
 
     @property
+    def mount(self) -> Path | None:
+        """The mount, if it is one."""
+
+    @property
+    def archive(self) -> Archive | None:
+        """The archive's directory, if that is on this machine."""
+
+    @property
     def feed(self) -> NewsFeed:
         """The commitTags in the order of their publication."""
 
@@ -107,6 +117,9 @@ class ArchiveSource(Protocol):
 
     def read_all(self, tag: CommitTag) -> Iterator[ReadDocument]:
         """Return the documents of a snapshot with their files. Raises NotFound."""
+
+    def document(self, tag: CommitTag, path: str) -> MetaData:
+        """Return the document at `path` (`/<domain>/…`) in a snapshot. Raises NotFound."""
 
     def listing(self, meta: MetaData) -> ArcListing:
         """Return what git has of a document's ARC in its snapshot. Raises NotFound."""

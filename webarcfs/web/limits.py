@@ -107,6 +107,8 @@ SCRIPTED: Final = 4_096
 COUNTS: Final = 256
 #: Pages whose distance in time is kept.
 DISTANCES: Final = 4_096
+#: Listeners to the news of the API, each with a connection that stays open.
+WATCHERS: Final = 200
 #: Readers for whom the API keeps an archive open, and domains that are open for one of them.
 API_READERS: Final = 16
 API_DOMAINS: Final = 256

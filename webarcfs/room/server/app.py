@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 from webarcfs.access.gate import Reader
 from webarcfs.api import routes as api
 from webarcfs.api.api_source import ClientSource, ClientSources
+from webarcfs.api.changes import NewsStreams
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
@@ -260,6 +261,7 @@ class _Room:
         self.runs_scripts = options.engine is Engine.PYWB
         self.health = Health(self.look_at_archive)
         self.sources = ClientSources(self.shared.archive)
+        self.changes = NewsStreams()
 
     def visit(self, request: Request, reader: Reader, token: str, settings: Settings | None = None) -> Visit:
         """Return the visit of a request, its services in step with the archive; `settings` if they are read already."""
@@ -307,6 +309,11 @@ class _Room:
         """Return the archive as programs of the reader see it: a proxy names readers with rights."""
         return self.sources.of(reader_of(self.shared.settings().readers, peer(request), request.headers).name)
 
+    async def close(self) -> None:
+        """Take no further work."""
+        self.changes.close()
+        await self.answering.close()
+
     def look_at_archive(self) -> None:
         """Read a little of what answers need. Raises what reading raises."""
         if not self.shared.archive.is_there:
@@ -347,9 +354,9 @@ def make(options: RoomOptions) -> RoomApps:
     """Make the apps of a worker. Raises NotAnArchive, and what opening the archive raises."""
     room = _Room(options)
     own = room.bound(ROUTES, room.of_proxy) + room.bound(PUBLIC_ROUTES, room.of_public)
-    own += api.bound(api.ROUTES, room.answering, room.source)
+    own += api.bound(api.ROUTES, room.answering, room.source, room.changes)
     named = room.bound(NAMED_ROUTES, room.of_token)
-    static, close = static_routes(room.answering, room.look.static_file), room.answering.close
+    static, close = static_routes(room.answering, room.look.static_file), room.close
     source = room.router(room.bound(PYWB_ROUTES, room.of_public))
     if not room.two:
         return RoomApps(room.router(static, own, named), None, close, source)
