@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from agent.commands.common import archive_option, opened
+from agent.operations import bearers
 from webarcfs.archive.catalogue import people as persons
 from webarcfs.archive.catalogue import tokens
 from webarcfs.archive.catalogue.tokens import Scope
@@ -130,14 +131,15 @@ def _end_of(text: str | None) -> datetime | None:
 @click.option("--person", metavar="KEY", help="Only the tokens of this person.")
 @format_option(*LIST)
 def list_(*, archive: str | None, person: str | None, form: Form) -> None:
-    """List tokens: whose they are, their scopes, what the roles allow of these, and when they end.
+    """List tokens: whose they are, their scopes, what the roles allow of these, when they end and were used last.
 
-    A token itself is never shown again.
+    A token itself is never shown again. The last use is right to an hour.
     """
-    known = persons.load(opened(archive)) or {}
+    place = opened(archive)
+    known = persons.load(place) or {}
     if person is not None and person not in known:
         raise NotFound(f"there is no person {person}; there are: {', '.join(known) or 'none'}")
-    at = now()
+    at, uses = now(), bearers.uses(place)
     rows = (
         {
             "person": owner.key,
@@ -147,6 +149,8 @@ def list_(*, archive: str | None, person: str | None, form: Form) -> None:
             "made": format_time(own.made),
             "expires": format_time(own.expires),
             "ended": own.is_over(at),
+            "used": format_time(uses[own.mark].at) if own.mark in uses else None,
+            "address": uses[own.mark].address if own.mark in uses else None,
         }
         for owner in known.values()
         if person in (None, owner.key)
@@ -160,7 +164,8 @@ def _lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
         lacks = [scope for scope in row["scopes"] if scope not in row["may"]]
         without = f" (not {', '.join(lacks)}: the roles do not allow it)" if lacks else ""
         end = "ended" if row["ended"] else "ends"
-        yield f"{row['person']}: {row['name']}, {', '.join(row['scopes'])}{without}; {end} {row['expires']}"
+        used = f"used {row['used']} from {row['address'] or '-'}" if row["used"] else "never used"
+        yield f"{row['person']}: {row['name']}, {', '.join(row['scopes'])}{without}; {end} {row['expires']}; {used}"
 
 
 @token.command()

@@ -43,13 +43,6 @@ SENT: Final = 5_000
 #: A preview is valid so long.
 PREVIEW_SECONDS: Final = 3600
 
-#: Guesses of passwords within `GUESS_SECONDS`: for a name from an address, from an address, and for a name in all.
-GUESS_SECONDS: Final = 300.0
-GUESSES_OF_BOTH: Final = 5
-GUESSES_OF_ADDRESS: Final = 20
-GUESSES_OF_NAME: Final = 30
-#: Names and addresses that are remembered, each.
-GUESSERS: Final = 10_000
 #: Shortest and longest password, in characters.
 PASSWORD_SHORTEST: Final = 10
 PASSWORD_LONGEST: Final = 500

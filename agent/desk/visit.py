@@ -20,7 +20,8 @@ from typing import TypeVar
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from agent.desk.forms import SentForm
-from agent.desk.login import Guesses, LoginTokens, Persons, Session, Sessions
+from agent.desk.login import LoginTokens, Session, Sessions
+from agent.operations.who_asks import Guesses, Persons
 from agent.service.scheduler import History, Past
 from webarcfs.archive.catalogue.people import Acting, Person, acting_person
 from webarcfs.archive.catalogue.workflow import Right

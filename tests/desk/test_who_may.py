@@ -16,11 +16,12 @@ from lxml import etree
 from agent.crawl import job_folder
 from agent.crawl.job_folder import JobState
 from agent.desk import forms
-from agent.desk.login import Guesses, Sessions, hashed
+from agent.desk.login import Sessions, hashed
 from agent.desk.server import app
 from agent.desk.server.app import ROUTES, DeskRoute
 from agent.desk.theme import words
-from agent.operations import records
+from agent.operations import records, who_asks
+from agent.operations.who_asks import Guesses
 from tests.desk.conftest import World
 from tests.support import desks
 from tests.support.crawls import run_command
@@ -418,30 +419,32 @@ def test_a_guesser_is_held_to_the_rate(own: World, monkeypatch: pytest.MonkeyPat
     client = Client(own.served.port)
     page = client.get("/login")
     answers = [client.submit(page, "/login", {"name": "anna", "password": f"guess {n}"}) for n in range(12)]
-    assert [each.status for each in answers] == [403] * forms.GUESSES_OF_BOTH + [429] * (12 - forms.GUESSES_OF_BOTH)
-    assert len(tried) == forms.GUESSES_OF_BOTH
-    assert int(answers[-1].headers["retry-after"]) <= forms.GUESS_SECONDS + 1
+    assert [each.status for each in answers] == [403] * who_asks.GUESSES_OF_BOTH + [429] * (
+        12 - who_asks.GUESSES_OF_BOTH
+    )
+    assert len(tried) == who_asks.GUESSES_OF_BOTH
+    assert int(answers[-1].headers["retry-after"]) <= who_asks.GUESS_SECONDS + 1
     assert client.submit(page, "/login", {"name": "anna", "password": PASSWORD}).status == 429, (
         "even the right one waits"
     )
     for n in range(40):
         client.submit(page, "/login", {"name": f"name {n}", "password": "x"})
-    assert len(tried) == forms.GUESSES_OF_ADDRESS
+    assert len(tried) == who_asks.GUESSES_OF_ADDRESS
 
 
 def test_guesses_of_a_name_are_bounded_over_all_addresses_and_end() -> None:
     now = [0.0]
     guesses = Guesses(lambda: now[0])
     tried = sum(guesses.begin("anna", f"10.0.{n // 200}.{n % 200}") == 0 for n in range(1_000))
-    assert tried == forms.GUESSES_OF_NAME
+    assert tried == who_asks.GUESSES_OF_NAME
     assert guesses.begin("ANNA", "10.9.9.9") > 0
     assert guesses.begin("bert", "10.9.9.9") == 0
-    now[0] += forms.GUESS_SECONDS
+    now[0] += who_asks.GUESS_SECONDS
     assert guesses.begin("anna", "10.0.0.1") == 0
     guesses.was_right("anna", "10.0.0.1")
     for n in range(50_000):
         guesses.begin(f"n{n}", f"a{n}")
-    assert len(guesses._known) <= 3 * forms.GUESSERS
+    assert len(guesses._known) <= 3 * who_asks.GUESSERS
 
 
 def test_a_session_is_good_at_its_own_desk_alone_and_ends_at_the_server(own: World) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from agent.desk import forms
-from agent.desk.login import Guesses, Session, Sessions
+from agent.desk.login import Session, Sessions
+from agent.operations import who_asks
+from agent.operations.who_asks import Guesses
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import Role
 
@@ -43,9 +45,9 @@ def _addresses(begin: int = 0) -> Iterator[str]:
 
 
 def test_a_flood_of_other_names_does_not_set_a_guesser_free(clock: _Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "GUESSERS", 100)
+    monkeypatch.setattr(who_asks, "GUESSERS", 100)
     guesses, addresses = Guesses(clock), _addresses()
-    assert _tried(guesses, "anna", addresses) == forms.GUESSES_OF_NAME
+    assert _tried(guesses, "anna", addresses) == who_asks.GUESSES_OF_NAME
     for number in range(2_000):
         clock.now += 0.01
         assert guesses.begin(f"name {number}", next(addresses)) == 0
@@ -55,20 +57,20 @@ def test_a_flood_of_other_names_does_not_set_a_guesser_free(clock: _Clock, monke
 
 def test_a_refused_guess_leaves_nothing_behind(clock: _Clock) -> None:
     guesses = Guesses(clock)
-    for number in range(forms.GUESSES_OF_ADDRESS):
+    for number in range(who_asks.GUESSES_OF_ADDRESS):
         assert guesses.begin(f"name {number}", "192.0.2.1") == 0
     known = len(guesses._known)
     for number in range(1_000):
         assert guesses.begin(f"other {number}", "192.0.2.1") > 0
     assert len(guesses._known) == known
-    clock.now += forms.GUESS_SECONDS
+    clock.now += who_asks.GUESS_SECONDS
     assert guesses.begin("anna", "192.0.2.1") == 0
 
 
 def test_who_waits_as_long_as_was_said_may_try_again(clock: _Clock) -> None:
     guesses = Guesses(clock)
-    waits = [guesses.begin("anna", "192.0.2.1") for _ in range(2 * forms.GUESSES_OF_BOTH)]
-    assert [wait > 0 for wait in waits] == [False] * forms.GUESSES_OF_BOTH + [True] * forms.GUESSES_OF_BOTH
+    waits = [guesses.begin("anna", "192.0.2.1") for _ in range(2 * who_asks.GUESSES_OF_BOTH)]
+    assert [wait > 0 for wait in waits] == [False] * who_asks.GUESSES_OF_BOTH + [True] * who_asks.GUESSES_OF_BOTH
     clock.now += waits[-1]
     assert guesses.begin("anna", "192.0.2.1") == 0
     guesses.was_right("anna", "192.0.2.1")
@@ -88,7 +90,7 @@ def test_who_waits_as_long_as_was_said_may_try_again(clock: _Clock) -> None:
 )
 def test_what_is_one_address(clock: _Clock, one: str, other: str, *, is_same: bool) -> None:
     guesses = Guesses(clock)
-    for _ in range(forms.GUESSES_OF_BOTH):
+    for _ in range(who_asks.GUESSES_OF_BOTH):
         assert guesses.begin("anna", one) == 0
     assert (guesses.begin("anna", other) > 0) is is_same
 

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from agent.crawl import browser_check
 from agent.crawl.job_folder import Hold
-from agent.desk import forms, login
+from agent.desk import forms
 from agent.desk.pages import finished_jobs, jobs, snapshots
 from agent.desk.pages.snapshots import lines, open_tables
 from agent.desk.theme import words
@@ -29,6 +29,7 @@ from agent.maintenance import backup_mark
 from agent.notifying import conditions, notifier
 from agent.notifying.conditions import BackupState
 from agent.notifying.observing import state_of_backup
+from agent.operations import who_asks
 from agent.reports.storage import forecast_captured
 from agent.service import agent_status
 from agent.service.agent_status import disagreeing
@@ -219,7 +220,7 @@ def change(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     if visit.form.one("word") == "end":
         people.set_feed(archive, key, "")
         return visit.led("/feed", words.msgid("The address was taken back; it opens nothing any more."))
-    secret, kept = login.make_secret()
+    secret, kept = who_asks.make_secret()
     people.set_feed(archive, key, kept)
     return visit.page("feed.html", has_feed=True, address=f"{visit.base}/feed/{secret}.atom?lang={visit.language}")
 
@@ -232,7 +233,7 @@ def read(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
     It does not name its own address, which is a secret, and which programs pass on with what they read.
     """
-    if not login.is_of(visit.person, path_params["feed"]):
+    if not who_asks.is_of(visit.person, path_params["feed"]):
         raise NotFound("there is no such page")
     base, text = visit.base, visit.desk.look_up(visit.language)
     entries = sorted(_entries(visit), key=lambda feed_entry: feed_entry.since, reverse=True)[: forms.ROWS]

@@ -68,6 +68,7 @@ from agent.desk.theme.desk_rendering import DeskLook, Saying
 from agent.desk.theme.who_may import refusal
 from agent.desk.theme.words import msgid
 from agent.desk.visit import NO_STORE, Desk, DeskVisit, Problem
+from agent.operations import who_asks
 from agent.operations.records import catalogue_of
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
 from webarcfs.archive.catalogue.people import Person
@@ -493,7 +494,7 @@ class DeskApp:
     def _who(self, request: Request) -> tuple[Session, Person, str] | None:
         """Return session and person of a request, and a new cookie where a proxy says who it is; None: nobody."""
         settings = self.desk.settings().desk
-        proxy_user = login.told_by_proxy(settings, peer(request), request.headers)
+        proxy_user = who_asks.told_by_proxy(settings, peer(request), request.headers)
         session = self.desk.sessions.find(request.cookies.get(self.desk.sessions.cookie, ""))
         if proxy_user:
             person = self.desk.persons.find(proxy_user, is_told=True)
@@ -538,7 +539,7 @@ class DeskApp:
             return self._login_page(request, back=back)
         kept = [(name, value) for name, values in form.fields.items() if name.startswith(_KEPT) for value in values]
         name = form.one("name")
-        address = login.address_of(self.desk.settings().desk, peer(request), request.headers)
+        address = who_asks.address_of(self.desk.settings().desk, peer(request), request.headers)
         page = partial(self._login_page, request, back=back, kept=kept, name=name)
         if wait := self.desk.guesses.begin(name, address):
             response = page(wait=int(wait) + 1, status=HTTPStatus.TOO_MANY_REQUESTS)
@@ -639,7 +640,7 @@ class DeskApp:
             session is not None
             and person is not None
             and (
-                login.told_by_proxy(settings, peer(request), request.headers) == session.proxy
+                who_asks.told_by_proxy(settings, peer(request), request.headers) == session.proxy
                 if session.proxy
                 else bool(person.password) and person.password == session.password
             )

@@ -87,6 +87,10 @@ class Archive:
         self.catalogue_lock: Final = self._locks / ".catalogue"
         #: people.toml: persons, roles, login names; may be missing.
         self.people: Final = root / "people.toml"
+        #: When tokens of persons were used last, and from where; derived, and for its owner alone.
+        self.token_uses: Final = self._locks / "token-uses.json"
+        #: The lock file that lets one process at a time write the uses of tokens.
+        self.token_uses_lock: Final = self._locks / ".token-uses"
         #: access.aclj: the URLs that readers may not see; may be missing.
         self.access_rules: Final = root / "access.aclj"
         #: access-reasons.json: why rules of access.aclj were made, for staff alone; may be missing.

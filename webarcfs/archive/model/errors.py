@@ -215,6 +215,19 @@ class DocumentWithheld(Forbidden):
     http_status = HTTPStatus.UNAVAILABLE_FOR_LEGAL_REASONS
 
 
+class TokenRefused(Forbidden):
+    """A program asks without a token, or with one that opens nothing. `challenge` is the header WWW-Authenticate.
+
+    `is_sent`: a token was sent (RFC 6750).
+    """
+
+    http_status = HTTPStatus.UNAUTHORIZED
+
+    def __init__(self, message: str, *, is_sent: bool = True) -> None:
+        super().__init__(message)
+        self.challenge = 'Bearer realm="webarcfs"' + (', error="invalid_token"' if is_sent else "")
+
+
 class ReadOnly(WebarcError):
     """Older states accept no additions."""
 
@@ -254,6 +267,16 @@ class Busy(WebarcError):
 
     errno = errno.EBUSY
     http_status = HTTPStatus.SERVICE_UNAVAILABLE
+
+
+class TooManyGuesses(Busy):
+    """From an address came so many wrong tokens that none is tried for a while; `seconds` is how long."""
+
+    http_status = HTTPStatus.TOO_MANY_REQUESTS
+
+    def __init__(self, message: str, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class FormOutdated(Busy):
