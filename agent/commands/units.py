@@ -22,7 +22,7 @@ from webarcfs.commands.lazy_commands import AbsolutePath, VerbGroup
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _SYSTEM = Path("/etc/systemd/system")
-#: The group of web servers, which may open the sockets of desk and room.
+#: The group of web servers, which may open the sockets of desk, gateway and room.
 _WEB_SERVERS = "www-data"
 _TEMPLATES = "examples"
 _EXECUTABLE = 0o001
@@ -30,7 +30,7 @@ _EXECUTABLE = 0o001
 
 @click.group(cls=VerbGroup)
 def service() -> None:
-    """Let systemd run the agent, the desk, the reading room or a mount of an archive.
+    """Let systemd run the agent, the desk, the gateway, the reading room or a mount of an archive.
 
     Each unit is called after the archive, so that there may be several: webarc-agent@town. It has the folder and the
     owner of the archive, and the program that writes it, wherever these are.
@@ -121,7 +121,7 @@ def _unit(
 ) -> UnitOf:
     owner = archive.root.stat()
     user, group = pwd.getpwuid(owner.st_uid).pw_name, grp.getgrgid(owner.st_gid).gr_name
-    if part in (Part.DESK, Part.ROOM) and any(entry.gr_name == _WEB_SERVERS for entry in grp.getgrall()):
+    if part in (Part.DESK, Part.GATEWAY, Part.ROOM) and any(entry.gr_name == _WEB_SERVERS for entry in grp.getgrall()):
         group = _WEB_SERVERS
     if (point is not None) != (part is Part.MOUNT):
         raise UsageError("a mount needs --on DIR, its mount point; nothing else has one")

@@ -302,7 +302,7 @@ def _process(archive: Archive, *words: str) -> forked.Popen:
 
 
 def test_two_processes_that_add_the_same_names_keep_each_once(archive: Archive) -> None:
-    """Three hundred names; the bytes of each are those of whoever was told that it is kept."""
+    """S-gateway-6: three hundred names; the bytes of each are those of whoever was told that it is kept."""
     names = [f"n{number}" for number in range(300)]
     processes = {person: _process(archive, person, str(len(names))) for person in ("anna", "otto")}
     for process in processes.values():
