@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import tarfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from http.client import IncompleteRead
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -18,12 +21,13 @@ from agent.indexing import fulltext
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.rooms import Answer, Page, Served, published, served
+from tests.support.sources import ROOT
 from webarcfs.api.answers import DOCUMENT_COLUMNS
 from webarcfs.api.routes import PREFIX
 from webarcfs.archive.catalogue.record import read_record
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.links import AskedKind, FoundLink, Question
-from webarcfs.archive.model.metadata import CET, CommitTag, MetaData
+from webarcfs.archive.model.metadata import CET, CommitTag, MetaData, format_time
 from webarcfs.client import WebarchiveClient
 from webarcfs.web import limits
 
@@ -242,6 +246,15 @@ def test_what_cannot_be_asked_is_the_clients_fault(
     assert str(archive.root) not in answer.text and problem["detail"]
 
 
+@pytest.mark.parametrize("path", [f"/snapshots/{TAGS[0]}/documents", f"/snapshots/{TAGS[0]}.tar"])
+def test_an_answer_that_is_cut_does_not_look_whole(room: Served, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webarcfs.api.answers._PIECE", 1)
+    monkeypatch.setattr(limits, "STREAM_SECONDS", 1e-9)
+    with pytest.raises(IncompleteRead) as cut:
+        room.get(PREFIX + path)
+    assert cut.value.partial and b'"end"' not in cut.value.partial
+
+
 @pytest.mark.parametrize("tag", TAGS)
 def test_a_snapshot_as_a_tar_file_has_the_files_of_the_client(
     room: Served, client: WebarchiveClient, tag: CommitTag
@@ -341,6 +354,20 @@ def test_a_data_node_is_that_of_the_client(tmp_path: Path) -> None:
         element = ElementTree.fromstring(answer.body)
         assert (element.tag, element.text, element.get("n")) == ("{urn:example:1}words", "\u00fc", "3")
         assert room.get(f"{PREFIX}/nodes/{tag}/a.html?name=words").status == 404
+
+
+def test_the_commands_of_the_readme(room: Served, tmp_path: Path) -> None:
+    """Each works as it stands, but for the address and the time; the one that listens has no end."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    commands = re.findall(r"^ +(curl .*\$R/.*|curl .*\"\$R/.*)$", text, re.MULTILINE)
+    assert len(commands) == 7 and "event-stream" in commands[-1]
+    for command in commands[:-1]:
+        line = command.replace("2026-11-21T03:00:00", format_time(FIRST)).replace("curl", "curl -fsS", 1)
+        script = f"set -o pipefail; R={room.origin}{PREFIX}; {line}"
+        done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, check=False)
+        assert done.returncode == 0, (line, done.stderr)
+        assert done.stdout or "tar x" in line
+    assert (tmp_path / "a.html" / "data.html").read_bytes() == b"<p>a"
 
 
 def test_a_bad_condition_says_where(room: Served) -> None:

@@ -8,6 +8,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -430,7 +431,10 @@ def test_the_server_is_in_a_file(settings: Path, monkeypatch: pytest.MonkeyPatch
     token.chmod(0o600)
     with scripted(always(json_answer(["a"]))) as server, scripted(always(json_answer(["b"]))) as other:
         settings.write_text(f'[client]\nurl = "{server.url}"\ntoken_file = "token"\n')
-        with WebarchiveClient() as client:
+        for place in (None, server.url):
+            with WebarchiveClient(place) as client:
+                assert client.domains() == ["a"]
+        with WebarchiveClient(server.url, token="") as client:
             assert client.domains() == ["a"]
         monkeypatch.setenv("WEBARC_TOKEN", "webarc_other")
         with WebarchiveClient() as client, WebarchiveClient(other.url) as elsewhere:
@@ -438,8 +442,8 @@ def test_the_server_is_in_a_file(settings: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.delenv("WEBARC_TOKEN")
         with WebarchiveClient(other.url) as elsewhere:
             assert elsewhere.domains() == ["b"]
-    assert [request.headers["authorization"] for request in server.requests] == [
-        "Bearer webarc_secret", "Bearer webarc_other",
+    assert [request.headers.get("authorization") for request in server.requests] == [
+        "Bearer webarc_secret", "Bearer webarc_secret", None, "Bearer webarc_other",
     ]  # fmt: skip
     assert [request.headers.get("authorization") for request in other.requests] == ["Bearer webarc_other", None]
 
@@ -601,6 +605,27 @@ def test_news_are_resumed_where_they_were_cut(monkeypatch: pytest.MonkeyPatch) -
         eventually(lambda: late == tags(*range(2, 20)), PATIENCE)
     assert received == tags(*range(3, 20)) and late == tags(*range(2, 20))
     assert [since for since in events.streams if since != tags(19)[0]] == tags(*range(2, 19, 2))
+
+
+def test_a_thousand_tags_of_a_server_come_in_order_whatever_the_observer_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """/Cl-5/: it fails now and then, and the stream is cut again and again."""
+    monkeypatch.setattr("webarcfs.client.event_stream._PAUSES", (0.01,))
+    events = Events(*tags(1))
+    events.at_once = 37
+    expected = [str(CommitTag(TAG.crawl_time + timedelta(hours=number), DOMAIN)) for number in range(1, 1001)]
+    received: list[str] = []
+    moods = iter([True, False] * 500)
+
+    def moody(new: list[CommitTag]) -> None:
+        if len(new) % 3 == 1 and next(moods, False):
+            raise OSError("not now")
+        received.extend(map(str, new))
+
+    with scripted(events) as server, WebarchiveClient(server.url, interval=0.01) as client:
+        client.add_observer(moody)
+        events.feed += expected
+        eventually(lambda: len(received) >= 1_000, PATIENCE)
+    assert received == expected
 
 
 def test_news_go_on_when_the_last_one_was_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element
 
 from webarcfs.access import reader_stores
 from webarcfs.access.access_rules import AccessFile, Blocked, Standing
-from webarcfs.access.gate import Gate, Reader
+from webarcfs.access.gate import Gate, KnownGate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.access.reader_stores import ReaderRecords
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -34,6 +34,7 @@ from webarcfs.archive.system import clocks
 from webarcfs.client.client import WebarchiveClient
 from webarcfs.client.local_source import LocalSource
 from webarcfs.client.observers import NewsFeed
+from webarcfs.client.repositories import FoundArc
 from webarcfs.client.source import ArcListing
 from webarcfs.web import limits
 from webarcfs.web.ranges import body_in_pieces
@@ -141,6 +142,7 @@ class ClientSource:
         self._domains: set[str] = set()
         self._access = AccessFile(archive)
         self._looking = threading.Lock()
+        self._latest_gate: KnownGate | None = None
 
     def look(self) -> None:
         """Begin a request: what cannot be decided is closed. Raises SettingsError for access rules with faults."""
@@ -175,7 +177,7 @@ class ClientSource:
 
     def domains(self) -> list[str]:
         """Return the domains of which the reader sees a snapshot."""
-        return self._client.domains()
+        return self._gate().domains()
 
     def snapshots(self, domain: str) -> list[CommitTag]:
         """Return the snapshots of a domain, oldest first."""
@@ -228,11 +230,11 @@ class ClientSource:
 
     def arc(self, tag: CommitTag, path: str) -> ArcListing:
         """Return a document with its names."""
-        return self._local.listing(self._document(tag, path))
+        return self._local.listing_of(self._folder(tag, path), tag)
 
     def file(self, tag: CommitTag, path: str, name: str) -> FileBody:
         """Return a file of a document."""
-        arc = self._local.arc(self._document(tag, path))
+        arc = self._folder(tag, path)
         entry = arc.store.find(arc.tree, name)
         if entry is None or entry.is_tree:
             raise NotFound(f"{path} has no file {name!r} in {tag}")
@@ -240,7 +242,7 @@ class ClientSource:
 
     def node(self, tag: CommitTag, path: str, name: str) -> Element | None:
         """Return the data node of an expanded name, or None."""
-        return self._client.get_data(self._document(tag, path), name)
+        return self._client.get_data(self._local.listing_of(self._folder(tag, path), tag).document, name)
 
     def files(self, tag: CommitTag) -> Iterator[tuple[str, FileBody]]:
         """Return all files of a snapshot with their paths below the domain."""
@@ -285,7 +287,11 @@ class ClientSource:
         return next((known.description for known in settings.publications if known.name == name), "")
 
     def _gate(self) -> Gate:
-        return Gate(self._archive, self._reader)
+        """Return a gate for one thread. What it knows is kept for the next one, until the archive changes."""
+        gate = KnownGate(self._archive, self._reader)
+        gate.look()
+        self._latest_gate = gate
+        return gate
 
     def _store(self, domain: str) -> Repository:
         store = self._local.repository(domain)
@@ -300,12 +306,13 @@ class ClientSource:
             ReaderRepositories(self._gate()).must_be_open(tag)
             raise
 
-    def _document(self, tag: CommitTag, path: str) -> MetaData:
-        """Return a document. Raises NotFound, Forbidden under an embargo, DocumentWithheld by a rule."""
-        self._open(tag)
+    def _folder(self, tag: CommitTag, path: str) -> FoundArc:
+        """Return the folder of a document. Raises NotFound, Forbidden under an embargo, DocumentWithheld by a rule."""
+        self._domains.add(tag.domain)
         try:
-            return self._local.document(tag, path)
+            return self._local.folder(tag, path)
         except NotFound:
+            self._open(tag)
             answer = self._gate().may(tag.domain, path, int(tag.crawl_time.timestamp()))
             if isinstance(answer, Blocked):
                 raise DocumentWithheld(answer.text or "this document is archived, and may not be shown") from None

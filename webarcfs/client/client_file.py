@@ -41,16 +41,18 @@ def address_of(url: str | None, token: str | None, *, token_over_http: bool) -> 
 
     The token of the file goes to the server of the file alone. Raises UsageError, SettingsError.
     """
-    if url is not None:
-        token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
+    token = os.environ.get(TOKEN_VARIABLE) if token is None else token
+    if url is not None and token is not None:
         return ServerAddress.parse(url, token, may_send_plainly=token_over_http)
     path = client_file()
     settings = None if path is None else read_client_file(path)
-    if settings is None:
-        raise UsageError(f'name an archive, or a server in {path or _NAME}: [client], url = "https://…/"')
-    if token is None:
-        token = os.environ.get(TOKEN_VARIABLE, "") or settings.token
-    return ServerAddress.parse(settings.url, token, may_send_plainly=token_over_http or settings.token_over_http)
+    if settings is None and url is None:
+        raise UsageError(f"name an archive, or a server in {path or _NAME}: [client], url = 'https://…/'")
+    if settings is None or (url is not None and not ServerAddress.parse(settings.url).is_origin_of(url)):
+        return ServerAddress.parse(url or "")
+    may_send_plainly = token_over_http or settings.token_over_http
+    token = settings.token if token is None else token
+    return ServerAddress.parse(url or settings.url, token, may_send_plainly=may_send_plainly)
 
 
 def client_file() -> Path | None:

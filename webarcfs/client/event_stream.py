@@ -17,7 +17,7 @@ from itertools import islice
 
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.client.http_connections import Answer, Connections
+from webarcfs.client.http_connections import ServerAnswer, ServerConnections
 from webarcfs.client.observers import FeedPosition
 from webarcfs.client.remote_answers import checked, rows_of
 from webarcfs.client.server_address import queried
@@ -36,13 +36,13 @@ _log = logging.getLogger(__name__)
 class RemoteFeed:
     """The feed of a server."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: ServerConnections) -> None:
         self._connections = connections
         self._change = threading.Condition()
         self._tags: deque[str] = deque(maxlen=_REMEMBERED)
         self._known: set[str] = set()
         self._thread: threading.Thread | None = None
-        self._stream: Answer | None = None
+        self._stream: ServerAnswer | None = None
         self._last_id = ""
 
     def end(self) -> FeedPosition:

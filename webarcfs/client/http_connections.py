@@ -39,11 +39,11 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 Headers = Mapping[str, str]
 
 
-class Answer:
+class ServerAnswer:
     """The answer to a request: its status and headers, and its body in pieces. It is closed when it has been read."""
 
     def __init__(
-        self, connections: Connections, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+        self, connections: ServerConnections, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
     ) -> None:
         self._connections = connections
         self._connection: http.client.HTTPConnection | None = connection
@@ -79,11 +79,11 @@ class Answer:
             while piece := self._response.read1(_PIECE):
                 left = None if left is None else left - len(piece)
                 yield piece
-            if left:
-                raise http.client.IncompleteRead(b"", left)
         except (OSError, http.client.HTTPException) as error:
             raise Busy(f"the answer of {self._connections.origin} was cut: {_words(error)}") from error
         else:
+            if left:
+                raise Busy(f"the answer of {self._connections.origin} was cut: {left:,} bytes are missing")
             self._give_back()
         finally:
             self.close()
@@ -126,7 +126,7 @@ class Answer:
             self._connections.give_back(connection)
 
 
-class Connections:
+class ServerConnections:
     """The connections to one server. For any thread; a process that was forked makes its own."""
 
     def __init__(self, address: ServerAddress) -> None:
@@ -144,7 +144,7 @@ class Connections:
         """The server, for messages."""
         return self._address.origin
 
-    def get(self, target: str, headers: Headers | None = None, *, seconds: float = SILENT_SECONDS) -> Answer:
+    def get(self, target: str, headers: Headers | None = None, *, seconds: float = SILENT_SECONDS) -> ServerAnswer:
         """Ask for what is at `target`, a path and query below that of the API. Raises Busy, WebarcError."""
         target = self._address.base + target
         for _ in range(_MOST_REDIRECTS + 1):
@@ -156,7 +156,7 @@ class Connections:
 
     def send(
         self, method: str, target: str, body: bytes | BinaryIO, headers: Headers, *, is_repeatable: bool = False
-    ) -> Answer:
+    ) -> ServerAnswer:
         """Send a body; of a stream what follows. Raises Busy: unless `is_repeatable`, it may have had its effect."""
         return self._tried(method, self._address.base + target, headers, body, SILENT_SECONDS, repeat=is_repeatable)
 
@@ -184,7 +184,7 @@ class Connections:
         seconds: float,
         *,
         repeat: bool = True,
-    ) -> Answer:
+    ) -> ServerAnswer:
         failure: Exception | None = None
         start = body.tell() if body is not None and not isinstance(body, bytes) else 0
         pauses = _PAUSES if body is None else _PAUSES[: 2 if repeat else 1]
@@ -223,14 +223,14 @@ class Connections:
         target: str,
         headers: Headers,
         body: bytes | BinaryIO | None,
-    ) -> Answer:
+    ) -> ServerAnswer:
         try:
             connection.request(method, target, body, {**self._headers, **headers})
         except (BrokenPipeError, ConnectionResetError):
             # It may have answered, and not wanted the rest.
             if body is None or connection.sock is None:
                 raise
-        return Answer(self, connection, connection.getresponse())
+        return ServerAnswer(self, connection, connection.getresponse())
 
     def _idle_one(self) -> http.client.HTTPConnection | None:
         with self._lock:
@@ -252,7 +252,7 @@ class Connections:
             address.host, address.port, timeout=CONNECT_SECONDS, blocksize=_PIECE, context=self._tls
         )
 
-    def _redirected(self, answer: Answer) -> str:
+    def _redirected(self, answer: ServerAnswer) -> str:
         """Return the path and query to which an answer leads. Raises WebarcError if it leads elsewhere."""
         place = answer.header("Location")
         answer.drain()

@@ -89,12 +89,11 @@ class LocalSource:
 
     def document(self, tag: CommitTag, path: str) -> MetaData:
         """Return the document at `path` (`/<domain>/…`) in a snapshot, as `documents` has it. Raises NotFound."""
-        found = self._repositories.document(tag, path)
-        return shown_in(metadata(found.store.read(found.entries[DATA_XML].oid)), tag, self._known(tag))
+        return self._described(self.folder(tag, path), tag)
 
-    def arc(self, meta: MetaData) -> FoundArc:
-        """Return the folder of a document in its snapshot, as the repository has it. Raises NotFound."""
-        return self._repositories.arc(meta)
+    def folder(self, tag: CommitTag, path: str) -> FoundArc:
+        """Return the folder of the document at `path` in a snapshot, as the repository has it. Raises NotFound."""
+        return self._repositories.document(tag, path)
 
     def repository(self, domain: str) -> Repository:
         """Return the repository of a domain as the client sees it. Raises NotFound, Damaged."""
@@ -102,13 +101,23 @@ class LocalSource:
 
     def listing(self, meta: MetaData) -> ArcListing:
         """Return what git has of a document's ARC in its snapshot. Raises NotFound, Damaged."""
-        found = self._repositories.arc(meta)
+        return self.listing_of(self._repositories.arc(meta), meta.commit_tag)
+
+    def listing_of(self, found: FoundArc, tag: CommitTag) -> ArcListing:
+        """Return what the folder of a document has in a snapshot. Raises Damaged."""
         entries = tuple(
             ArcEntry(entry.name, entry.is_tree, 0 if entry.is_tree else found.store.size(entry.oid), entry.oid)
             for entry in found.entries.values()
         )
-        described = metadata(found.store.read(found.entries[DATA_XML].oid))
-        return ArcListing(shown_in(described, meta.commit_tag, self._known(meta.commit_tag)), found.tree, entries)
+        return ArcListing(self._described(found, tag), found.tree, entries)
+
+    def _described(self, found: FoundArc, tag: CommitTag) -> MetaData:
+        """Return a document as it is in a snapshot. Raises InvalidDocument, Damaged."""
+        stored = metadata(found.store.read(found.entries[DATA_XML].oid))
+        known: Set[CommitTag] | None = None
+        if self._gate is not None and found.store.ref(stored.commit_tag.ref) is None:
+            known = frozenset()  # a reader does not see the snapshot that stored it
+        return shown_in(stored, tag, known)
 
     def names(self, meta: MetaData) -> list[str]:
         """Return the names in a document's ARC: as the mount shows them, else as git has them."""

@@ -19,7 +19,7 @@ from typing import IO, Any, BinaryIO, Self, cast
 from webarcfs.archive.model import errors
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Busy, Damaged, WebarcError
-from webarcfs.client.http_connections import Answer
+from webarcfs.client.http_connections import ServerAnswer
 from webarcfs.client.source import LARGE, PIECE
 
 # == problems =========================================================================================================
@@ -48,14 +48,14 @@ _OF_STATUS = {
 }
 
 
-def checked(answer: Answer, origin: str) -> Answer:
+def checked(answer: ServerAnswer, origin: str) -> ServerAnswer:
     """Return an answer that is a success; raise the error of another one."""
     if answer.status < HTTPStatus.BAD_REQUEST:
         return answer
     raise error_of(answer, origin)
 
 
-def error_of(answer: Answer, origin: str) -> WebarcError:
+def error_of(answer: ServerAnswer, origin: str) -> WebarcError:
     """Return the error that an answer describes: of the class that its `type` names, if that is one of our family."""
     problem: dict[str, Any] = {}
     if answer.media_type == PROBLEM_TYPE:
@@ -100,7 +100,7 @@ _LARGEST_VALUE = 64 << 20
 _LONGEST_ROW = 4 << 20
 
 
-def value_of(answer: Answer, origin: str) -> Any:
+def value_of(answer: ServerAnswer, origin: str) -> Any:
     """Return the JSON value of an answer. Raises Damaged for what is none."""
     try:
         return json.loads(answer.body(_LARGEST_VALUE))
@@ -108,7 +108,7 @@ def value_of(answer: Answer, origin: str) -> Any:
         raise Damaged(f"{origin} sent what is no JSON") from None
 
 
-def rows_of(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
+def rows_of(answer: ServerAnswer, origin: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of an answer by the names of their columns. Raises Busy where it was cut, Damaged."""
     lines = _lines(answer, origin)
     columns = next(lines, None)
@@ -130,7 +130,7 @@ def rows_of(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
     raise _cut(origin)
 
 
-def _lines(answer: Answer, origin: str) -> Iterator[Any]:
+def _lines(answer: ServerAnswer, origin: str) -> Iterator[Any]:
     rest = b""
     for piece in answer.pieces():
         *whole, rest = (rest + piece).split(b"\n")
@@ -193,7 +193,7 @@ class _Member(tarfile.TarInfo):
             raise
 
 
-def files_of(answer: Answer, origin: str) -> Iterator[tuple[str, BinaryIO]]:
+def files_of(answer: ServerAnswer, origin: str) -> Iterator[tuple[str, BinaryIO]]:
     """Yield the files of a tar file by their paths, as streams. Raises Busy where it was cut, Damaged."""
     pieces = _Pieces(answer.pieces())
     try:

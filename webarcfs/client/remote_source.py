@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from webarcfs.archive.index.links import FoundLink, Question
 from webarcfs.archive.index.query import DocumentOrigin
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file
-from webarcfs.archive.model.errors import Busy, Damaged, Exists, NotFound, NotPermitted
+from webarcfs.archive.model.errors import Busy, Damaged, Exists, NotFound, NotPermitted, UsageError
 from webarcfs.archive.model.metadata import CommitTag, MetaData
 from webarcfs.archive.system.files import blob_hash
 from webarcfs.client.event_stream import RemoteFeed
-from webarcfs.client.http_connections import SILENT_SECONDS, Answer, Connections
+from webarcfs.client.http_connections import SILENT_SECONDS, ServerAnswer, ServerConnections
 from webarcfs.client.observers import NewsFeed
 from webarcfs.client.remote_answers import arcs_of, checked, files_of, rows_of, value_of
 from webarcfs.client.server_address import ServerAddress, queried, quoted
@@ -95,7 +95,7 @@ class RemoteSource:
     """The archive at an address."""
 
     def __init__(self, address: ServerAddress) -> None:
-        self._connections = Connections(address)
+        self._connections = ServerConnections(address)
         self._origin = address.origin
         self._feed = RemoteFeed(self._connections)
         self._listings = _Listings()
@@ -192,7 +192,7 @@ class RemoteSource:
         body.seek(0)
         return body
 
-    def _fill(self, body: BinaryIO, target: str, answer: Answer) -> None:
+    def _fill(self, body: BinaryIO, target: str, answer: ServerAnswer) -> None:
         """Write an answer; what was cut is asked for again from there, as long as it goes forward."""
         tag = answer.header("ETag")
         while True:
@@ -281,11 +281,11 @@ class RemoteSource:
         """Return the documents of a snapshot; an answer that is cut is resumed behind its last row."""
         return self._resumed(tag, after, self._documents_after(tag, after))
 
-    def _documents_after(self, tag: CommitTag, after: str) -> Answer:
+    def _documents_after(self, tag: CommitTag, after: str) -> ServerAnswer:
         target = f"/snapshots{quoted(str(tag))}/documents{queried(after=after)}"
         return checked(self._connections.get(target), self._origin)
 
-    def _resumed(self, tag: CommitTag, after: str, answer: Answer) -> Iterator[MetaData]:
+    def _resumed(self, tag: CommitTag, after: str, answer: ServerAnswer) -> Iterator[MetaData]:
         while True:
             begin = after
             try:
@@ -345,7 +345,7 @@ class RemoteSource:
         """Ask the server's full-text index."""
         asked = {name: _asked(value) for name, value in narrowing.items()}
         if unknown := asked.keys() - SearchQuestion.__dataclass_fields__.keys():
-            raise TypeError(f"a search has no {', '.join(sorted(unknown))}")
+            raise UsageError(f"a search has no {', '.join(sorted(unknown))}")
         answer = self._connections.get("/search" + queried(words=words, **asked))
         return _hits(value_of(checked(answer, self._origin), self._origin), self._origin)
 
@@ -434,13 +434,10 @@ def _hit(values: dict[str, Any]) -> Hit:
 
 def _link(row: dict[str, Any], origin: str) -> FoundLink:
     """Return the link of a row. Raises Damaged for what is none."""
-    try:
-        known = {field.name: row[field.name] for field in fields(FoundLink) if field.name in row}
-        if not all(isinstance(value, int if name == "times" else str) for name, value in known.items()):
-            raise TypeError("a value of another kind")
-        return FoundLink(**known)
-    except TypeError as error:
-        raise Damaged(f"{origin} sent a link that is none: {error}") from None
+    known = {field.name: row.get(field.name, field.default) for field in fields(FoundLink)}
+    if not all(isinstance(value, int if name == "times" else str) for name, value in known.items()):
+        raise Damaged(f"{origin} sent a link that is none")
+    return FoundLink(**known)
 
 
 def _texts(value: Any, origin: str) -> list[str]:

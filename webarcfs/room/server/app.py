@@ -104,7 +104,7 @@ class RoomRoute(PathRoute):
 
 
 #: Beginnings of paths that crawlers are asked not to follow.
-_FOR_READERS_ALONE = ("/web/", "/cite", "/diff/", "/find", "/search", "/curve", "/cdx")
+_FOR_READERS_ALONE = ("/web/", "/cite", "/diff/", "/find", "/search", "/curve", "/cdx", "/api/")
 
 
 def _robots(_visit: Visit, _: Mapping[str, str]) -> Response:
