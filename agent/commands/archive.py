@@ -30,12 +30,13 @@ from agent.catalogue.recording import catch_up_records, keep_old_defaults
 from agent.commands.common import archive_option, console, opened, tell_renamed
 from agent.importing.planning import flattened_imports
 from agent.indexing import fulltext, recovery
-from agent.maintenance import backups, maintenance, verification
+from agent.maintenance import backups, damaged_pages, maintenance, restoration, verification
 from agent.maintenance.backup_mark import is_backup
 from webarcfs.access import access_rules
 from webarcfs.archive.additions.waiting_additions import count_waiting, say_waiting
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.config import directory, settings_files
+from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings_sample import sample_settings
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.errors import Exit, UsageError, WebarcError
@@ -147,13 +148,29 @@ def backup(folder: Path, archive: str | None, quick: bool, form: Form) -> None:
 @click.argument("folder", metavar="DIR", type=_FOLDER)
 @click.argument("archive", type=_FOLDER)
 @click.option("--partial", is_flag=True, help="Make an archive also where not all of the backup can be read.")
+@click.option("--damaged", is_flag=True, help="Bring back only what is damaged or lost in ARCHIVE, which stays in use.")
 @format_option(*OBJECT)
-def restore(folder: Path, archive: Path, partial: bool, form: Form) -> None:
-    """Restore an archive from the backup in DIR.
+def restore(folder: Path, archive: Path, partial: bool, damaged: bool, form: Form) -> None:
+    """Restore an archive, or damaged pages of one, from the backup in DIR.
 
     ARCHIVE must be an empty or new folder. If something of the backup cannot be read, ARCHIVE is no archive yet. When
     the backup is whole again, the same command resumes. With --partial it makes an archive of what can be read.
+
+    With --damaged ARCHIVE is an archive, of which this is the backup. It stays as it is, but for pages that are damaged
+    or lost: they come back, each with its snapshot. Agent, desk, room and mounts may run, and show the pages at once.
+    What the backup does not have is named, and the command exits with 2. `webarc-agent verify` names the damage before,
+    and shows afterwards that nothing is left.
     """
+    if damaged:
+        if partial:
+            raise UsageError("--damaged is for an archive that exists, and --partial for a new one")
+        _restore_damaged(folder, opened(str(archive)), form)
+        return
+    if (archive / "format").exists():
+        raise UsageError(
+            f"{archive} is an archive already. With --damaged only what is damaged or lost in it comes back; to restore"
+            " all, give a new folder"
+        )
     with Display(console) as display:
         copied, recovered, finished = backups.restore(folder, archive, display, partial=partial)
     complaints = [f"not copied: {line}" for line in copied.failed]
@@ -185,11 +202,32 @@ def restore(folder: Path, archive: Path, partial: bool, form: Form) -> None:
         sys.exit(Exit.INCOMPLETE)
 
 
+def _restore_damaged(folder: Path, archive: Archive, form: Form) -> None:
+    with Display(console) as display:
+        result = restoration.restore_damaged(folder, archive, display)
+
+    def lines() -> Iterator[str]:
+        yield from (f"came back: {part}" for part in result.pages)
+        yield from result.done
+        came = f"{result.objects or 'no'} object{'s' * (result.objects > 1)} came back"
+        state = "all are whole" if result.is_whole else "not all are whole"
+        yield f"{result.repositories} repositories checked, {came}; {state}"
+
+    sums = {"archive": str(archive.root), **asdict(result), "whole": result.is_whole}
+    print_sums(form, sums, lines())
+    if not result.is_whole:
+        raise WebarcError("\n".join(f"not back: {line}" for line in (*result.lacking, *result.failed)))
+
+
 def _complain(copied: backups.Copied) -> None:
     complaints = [f"not copied: {line}" for line in copied.failed]
     complaints += [f"was damaged: {line}" for line in copied.mended]
     if complaints:
         raise WebarcError("\n".join(complaints))
+
+
+#: Most snapshots that a message names.
+_MOST_NAMED = 10
 
 
 # == upkeep ===========================================================================================================
@@ -214,19 +252,26 @@ def maintain(archive: str | None, form: Form) -> None:
 
 @click.command()
 @archive_option
+@click.option("--leave-out", is_flag=True, help="Rebuild also where snapshots that cannot be read are left out.")
 @format_option(*OBJECT)
-def recover(archive: str | None, form: Form) -> None:
+def recover(archive: str | None, leave_out: bool, form: Form) -> None:
     """Rebuild what derives from the git repositories, and repair these as far as possible.
+
+    It brings no page back that is damaged or lost. `webarc-agent restore --damaged` does that, from a backup. Run that
+    first.
 
     It rebuilds webarc.db, `changes` (the list of snapshots) and, if `[index]` allows, links.db. The full-text index is
     brought in step, and rebuilt only if it has faults. A damaged catalogue.db is removed, and rebuilt when it is read.
     HEAD, settings, refs and the commit-graph of a repository are repaired if a byte was damaged, as far as the
     repository tells what they were. The damaged files are kept in `damaged/` in it. Locks that a killed git left are
     removed. It lists what it could not repair, and exits with 2 then.
+
+    If a damaged object keeps snapshots from being read, it rebuilds nothing, names them, and exits with 2. With
+    --leave-out it rebuilds without them. They return with what is damaged.
     """
     place = opened(archive)
     with Display(console) as display:
-        done = recovery.recover(place, display)
+        done = recovery.recover(place, display, leave_out=leave_out)
         documents = fulltext.recovered(place, display)
         described = catch_up_records(place, progress=display)
 
@@ -244,10 +289,27 @@ def recover(archive: str | None, form: Form) -> None:
     sums["repaired"], sums["not_repaired"] = sums.pop("mended"), sums.pop("left")
     print_sums(form, sums, lines())
     complaints = [f"not repaired: {line}" for line in done.left]
-    if done.damaged:
-        complaints.append(f"not readable, and left out: {', '.join(done.damaged)}")
+    complaints += _unread(place, done)
     if complaints:
         raise WebarcError("\n".join(complaints))
+
+
+def _unread(archive: Archive, done: recovery.Recovered) -> Iterator[str]:
+    """Yield lines on repositories that cannot be read: what that means, and what helps."""
+    if not done.damaged:
+        return
+    number = len(done.left_out)
+    counted = "1 snapshot" if number == 1 else f"{number} snapshots"
+    names = ", ".join(done.left_out[:_MOST_NAMED]) + f" and {number - _MOST_NAMED} more" * (number > _MOST_NAMED)
+    snapshots = f"{counted}: {names}" if number else "no snapshot"
+    yield f"not readable: {', '.join(done.damaged)}"
+    if done.is_kept:
+        yield f"webarc.db, changes and links.db stay as they were; rebuilt now, they would lack {snapshots}"
+    else:
+        yield f"left out of webarc.db, changes and links.db: {snapshots}"
+    yield f"{damaged_pages.advice(archive)}, and with it its snapshots" + (
+        "; without a backup, `webarc-agent recover --leave-out` rebuilds without them" if done.is_kept else ""
+    )
 
 
 @click.command()
@@ -289,7 +351,8 @@ def verify(archive: str | None, quick: bool, form: Form) -> None:
         for name, number in sorted(waiting.items()):
             click.echo(say_waiting(name, number))
         not_read = f"; not read: {left_out}" if quick else ""
-        verdict = styled("sound", Mood.GOOD) if not findings else styled(f"{len(findings)} findings", Mood.BAD)
+        good = "nothing was found" if quick else "sound"  # what was not read may be damaged
+        verdict = styled(good, Mood.GOOD) if not findings else styled(f"{len(findings)} findings", Mood.BAD)
         click.echo(verdict + not_read, err=bool(findings))
     if findings:
         sys.exit(Exit.FAILED)

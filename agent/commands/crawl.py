@@ -9,7 +9,7 @@ import logging
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from agent.commands.common import (
     warn_of_root,
 )
 from agent.commands.report import find
-from agent.crawl import job_folder, url_files
+from agent.crawl import job_folder, job_orders, url_files
 from agent.crawl.job_folder import Definition, command_line_name, is_step, list_name
 from agent.crawl.secrets import Secrets
 from agent.indexing import recovery
@@ -38,6 +38,7 @@ from agent.jobs import crawljob
 from agent.operations import ordering, patching
 from agent.operations.patching import PlannedPatch
 from agent.reports import missing_urls
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Occasion
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
@@ -47,7 +48,7 @@ from webarcfs.archive.model.errors import Exit, UsageError
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.archive.system.files import TemporaryFolder
 from webarcfs.commands.completing import complete_configured, complete_jobs, complete_reports
-from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.lazy_commands import AbsolutePath, with_archive
 from webarcfs.commands.listing import OBJECT, Form, format_option, print_object
 from webarcfs.commands.output import Display
 
@@ -86,10 +87,10 @@ _OF_STANDARD_INPUT = "webarcfs-list-"
 )
 @click.option(
     "--missing",
-    metavar="JOB|PUBLICATION",
+    metavar="JOB|NUMBER|PUBLICATION",
     shell_complete=complete_reports,
-    help="Ask again for what the crawl of that job, or the newest of a publication, did not get, as a part of its "
-    "record.",
+    help="Ask again for what the crawl of that job or record, or the newest of a publication, did not get, as a part "
+    "of its record.",
 )
 @click.option("--word", default="", metavar="WORD", help="With --missing: those with this word of crawl.log alone.")
 @click.option(
@@ -129,7 +130,9 @@ def crawl(
 
     With --missing it asks again for URLs that failed, each with what it needs, by the publication's settings and those
     given here. What comes belongs to the record of that crawl. If nothing is missing, or nothing of that word or URL,
-    it says so, and ends with 0. It ends with 1 for a word that crawl.log cannot have. With URLs it asks for exactly
+    it says so, and ends with 0. What a bound or a person ended the crawl before (max-total-size, max-duration, stopped)
+    is asked for by its --word alone: if that is all that is missing, it names the word, and ends with 3. It ends with 1
+    for a word that crawl.log cannot have. With URLs it asks for exactly
     these, whatever kept the crawl from them, also for pages that it never saw; hosts and excludes hold.
 
     A crawl on an occasion comes beside the regular ones: the publication is due as before, unless the crawl shifts it.
@@ -155,9 +158,11 @@ def crawl(
         raise UsageError("--type occasion, --reason and --publication go together")
     if missing is not None:
         plan = patching.plan(place, settings, _patched(place, missing), word=word, url=url_pattern, urls=urls)
-        _tell_plan(plan, is_narrowed=bool(word or url_pattern or urls), form=form)
+        is_narrowed = bool(word or url_pattern or urls)
+        _tell_plan(plan, is_narrowed=is_narrowed, form=form)
+        _tell_bound(place, settings, plan, values)
         if not plan.urls:
-            return
+            sys.exit(Exit.INCOMPLETE if plan.left_by_end and not is_narrowed else Exit.DONE)
         asked = _with(plan.definition, values)
     elif resume is not None:
         asked = _resumed(place, resume, values)
@@ -206,25 +211,39 @@ def _tell_plan(plan: PlannedPatch, *, is_narrowed: bool, form: Form) -> None:
     if not plan.urls and form is Form.JSON:
         print_object({"job": plan.patch.job, "missing": 0, "left_out": plan.text_of_left_out()})
         return
+    job, rest = plan.patch.job, plan.text_of_left_out()
     if plan.urls:
-        _log.info("asking again for %d URLs of %s", plan.urls, plan.patch.job)
-    else:
-        click.echo(f"{plan.patch.job}: nothing {'of that ' * is_narrowed}is missing")
+        _log.info("asking again for %d URLs of %s", plan.urls, job)
+    elif is_narrowed or not rest:
+        click.echo(f"{job}: nothing {'of that ' * is_narrowed}is missing")
         if plan.patch.url:
             text = "a URL that the crawl never saw is none of it; `webarc-agent crawl --missing JOB URL` asks for that"
-            click.echo(text.replace("JOB", plan.patch.job))
-    if not plan.left_out:
+            click.echo(with_archive(text.replace("JOB", job)))
+    else:
+        click.echo(f"{job}: nothing failed; what did not come for another reason is asked for by its word: {rest}")
+        word = shlex.quote(next(iter(plan.left_by_end), plan.main_word))
+        click.echo(with_archive(f"`webarc-agent crawl --missing {job} --word {word}` asks for these"))
         return
-    rest = plan.text_of_left_out()
+    if not rest:
+        return
     if is_narrowed:
         text = f"it does not ask for what else did not come: {rest}"
     else:
-        word = shlex.quote(rest.partition(", ")[0].rpartition(" ")[0])
-        text = f"it asks for these only by their words, such as --word {word}: {rest}"
+        text = f"it asks for these only by their words, such as --word {shlex.quote(plan.main_word)}: {rest}"
     if plan.urls:
         _log.info("%s", text)
     else:
         click.echo(text)
+
+
+def _tell_bound(place: Archive, settings: Settings, plan: PlannedPatch, values: Mapping[str, Any]) -> None:
+    """Say that the bound that ended a crawl bounds its patch as well, unless an option sets it or it was raised."""
+    word = plan.patch.word or next(iter(plan.left_by_end), "")
+    bound = patching.bound_of(place, settings, Catalogue(place).read(plan.patch.record)[0], word)
+    if bound is not None and bound.holds and bound.setting not in values:
+        option = f"--{bound.setting.replace('_', '-')}"
+        text = "%s is %s, and bounds what is asked for again as well: raise it first, or give %s for this once"
+        _log.warning(text, bound.setting, bound.now, option)
 
 
 def _of_urls(
@@ -280,9 +299,14 @@ def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Defini
 
 
 def _resumed(place: Archive, job: str, values: dict[str, Any]) -> Definition:
-    """Return the definition of an interrupted job, overridden by the command line. Raises UsageError, Damaged."""
+    """Return the definition of an interrupted job, overridden by the command line.
+
+    Raises NotFound for one that has ended, UsageError for any other, and Damaged.
+    """
     asked = None if "/" in job else job_folder.load(place.jobs / job)
     if asked is None:
+        if ended_job := ordering.find_ended(place, job):
+            raise job_orders.ended(ended_job)
         names = (path.name for path in place.jobs.iterdir())
         waiting = ", ".join(sorted(name for name in names if not is_step(name))) or "none"
         raise UsageError(f"there is no interrupted job {job}; there are: {waiting}")

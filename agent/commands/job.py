@@ -28,6 +28,9 @@ from webarcfs.commands.listing import LIST, Form, format_option, print_object, p
 _SOON, _LATER = 3.0, 8.0
 #: Hosts that `job show` names.
 _MOST_HOSTS = 30
+#: State of a URL in a job → what its number is called; and the width of that.
+_STATES = {"done": "fetched", "fetching": "being requested", "refused": "left out"}
+_WIDTH = 20
 
 
 _reason = click.option(
@@ -89,8 +92,9 @@ def list_(archive: str | None, form: Form) -> None:
 def show(name: str, archive: str | None, form: Form) -> None:
     """Show an open job, its orders and its hosts.
 
-    Of each host it says how many URLs wait, when the next one may be fetched, and the last word of crawl.log. Where a
-    browser shows pages, it says how many wait, were shown or could not be.
+    Of each host it says how many URLs wait, when the next one may be fetched, and the last word of crawl.log. A URL
+    that is fetched is not a document yet: wget hands them over in batches, which are read then. Where a browser shows
+    pages, it says how many wait, were shown or could not be.
     """
     place = opened(archive)
     described_job = _described(place, ordering.find(place, name))
@@ -123,7 +127,7 @@ _add_order(
 )
 _add_order(
     OrderWord.EXCLUDE,
-    "Leave out what waits of a host, or of hosts with *.",
+    "Leave out what waits of a host, or of hosts with *; a name without a port is of any port.",
     click.Argument(["host"], metavar="HOST"),
 )
 _add_order(
@@ -141,7 +145,7 @@ _add_order(
 
 def _lines(jobs: list[dict[str, Any]]) -> Iterator[str]:
     for job in jobs:
-        held = f", {job['held']}" if job["held"] else ""
+        held = f", {job['held']}" if job["held"] not in {"", job["state"]} else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] else ""
         shown = text_of_views(job["views"])
         state = styled(job["state"], mood_of(job["held"] or job["state"]))
@@ -165,10 +169,11 @@ def _described(archive: Archive, folder: Path) -> dict[str, Any]:
 def _lines_of(jobs: Iterable[dict[str, Any]]) -> Iterator[str]:
     (job,) = jobs
     for name in ("job", "publication", "state", "held", "reason", "begun", "latest_end", "documents", "bytes"):
-        if job[name]:
-            yield f"{name.replace('_', ' '):12} {job[name]}"
+        if job[name] and (name != "held" or job["held"] != job["state"]):
+            yield f"{name.replace('_', ' '):{_WIDTH}} {job[name]}"
     for state, count in job["urls"].items():
-        yield f"{f'URLs {state}':12} {count}"
+        unread = f", {job['unread']} of them not read yet" if state == "done" and job["unread"] else ""
+        yield f"{f'URLs {_STATES.get(state, state)}':{_WIDTH}} {count}{unread}"
     if shown := text_of_views(job["views"]):
         yield shown
     for order in job["given"]:
@@ -177,9 +182,10 @@ def _lines_of(jobs: Iterable[dict[str, Any]]) -> Iterator[str]:
         why = f": {order['reason']}" if order["reason"] else ""
         yield f"order {order['number']}: {words}, {order['at']} by {order['by']}{why}{taken}"
     for host in job["hosts"][:_MOST_HOSTS]:
-        at = (f", next {host['next'] or 'now'}") if host["waiting"] else ""
+        asked = f", {host['fetching']} being requested" if host["fetching"] else ""
+        at = (f", next {host['next'] or 'now'}") if host["waiting"] or host["fetching"] else ""
         last = f", last {host['last']}" if host["last"] else ""
-        yield f"host {host['host']}: {host['waiting']} waiting{at}{last}"
+        yield f"host {host['host']}: {host['waiting']} waiting{asked}{at}{last}"
     if more := len(job["hosts"][_MOST_HOSTS:]):
         yield f"{more} further hosts; --json has them all"
 
@@ -190,6 +196,7 @@ def _lines_of(jobs: Iterable[dict[str, Any]]) -> Iterator[str]:
 def _order(archive: Archive, folder: Path, reason: str, word: str, *values: str) -> None:
     person = people.acting(archive, Right.CAPTURE)
     runs = ordering.state_of(folder).runs
+    hosts = ordering.matching_hosts(folder, word, values)
     order = ordering.give(folder, word, values, person.name, reason)
     if runs or agent_status.running(archive) is not None:
         click.echo(f"{folder.name}: {order}, {ordering.is_taken(folder, order, _SOON if runs else _LATER)}")
@@ -197,6 +204,9 @@ def _order(archive: Archive, folder: Path, reason: str, word: str, *values: str)
             click.echo(f"  {line}")
     else:
         _without_process(archive, folder, order)
+    if hosts is not None:
+        more = f" and {len(hosts) - ordering.MOST_MATCHING} more" if len(hosts) > ordering.MOST_MATCHING else ""
+        click.echo(f"  it means {', '.join(hosts[: ordering.MOST_MATCHING]) or 'no host that the job asks now'}{more}")
 
 
 def _without_process(archive: Archive, folder: Path, order: Order) -> None:

@@ -159,8 +159,8 @@ def retry(context: click.Context, archive: str | None) -> None:
 def watch(archive: str | None, form: Form, from_agent: bool) -> None:
     """Look once whether something is amiss, tell whoever [notify] names, and print it.
 
-    It needs no agent: run by a timer (examples/webarc-watch.timer) or by cron, it tells that no agent runs, that the
-    disk is nearly full, a backup old, the index behind, or that nothing was captured of a publication for two
+    It needs no agent: run by a timer (`webarc-agent service install watch`) or by cron, it tells that no agent runs,
+    that the disk is nearly full, a backup old, the index behind, or that nothing was captured of a publication for two
     intervals. While an agent runs, both do the same, and nobody is told twice.
 
     \b

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
@@ -79,7 +80,7 @@ def make(
 
     \b
     Examples:
-      webarc-agent people token make laptop > ~/.webarc-token
+      (umask 077; webarc-agent people token make laptop > ~/.webarc-token)
       webarc-agent people token make harvester --person harvester --scope add --expires 2027-06-30
     """
     place = opened(archive)
@@ -89,7 +90,12 @@ def make(
     )
     sums = {"person": key, "name": made.name, "scopes": list(map(str, made.scopes))}
     sums |= {"made": format_time(made.made), "expires": format_time(made.expires), "token": secret}
-    print_sums(form, sums, [secret])
+    try:
+        print_sums(form, sums, [secret])
+        sys.stdout.flush()
+    except OSError:  # a full disk, for instance: nobody has the token
+        persons.revoke_tokens(place, key, [name])
+        raise
     _log.info(
         "the token %s of %s may %s until %s; it is not shown again",
         made.name, key, in_row(made.scopes, "and"), format_time(made.expires),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import click
 from agent.commands.common import archive_option, opened, say_how_often, settings_of, stop_on_signals, values_of
 from agent.crawl import browser_check
 from agent.crawl.secrets import kept_back
-from agent.operations import first_crawls, trying
+from agent.operations import excluded_parts, first_crawls, trying
 from agent.operations.trying import NAMED_REFUSED, Answer, MoreByDefaults, ShownStart, Trial
 from agent.reports import tables
 from agent.service import agent_status, scheduler
@@ -76,7 +77,10 @@ def list_(archive: str | None, form: Form) -> None:
 
 def _lines_of_list(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
-        coming = "retired" if row["retired"] else f"{say_how_often(row['interval'])}, next {row['next']}"
+        since = f" since {row['retired_since']}" if row["retired_since"] else ""
+        why = f" ({row['retired_reason']})" if row["retired_reason"] else ""
+        often = f"{say_how_often(row['interval'])}, next {row['next']}"
+        coming = f"retired{since}{why}" if row["retired"] else often
         about = f": {row['description']}" if row["description"] else ""
         yield f"{row['name']} ({row['place']}), {coming}{about}"
     if not rows:
@@ -93,6 +97,8 @@ def _row(archive: Archive, publication: Publication, state: dict[str, Any]) -> d
         "interval": str(publication.crawl.interval),
         "next": None if publication.retired else state["next"],
         "retired": publication.retired,
+        "retired_since": None if publication.retired_since is None else format_time(publication.retired_since),
+        "retired_reason": publication.retired_reason,
         "jobs": state["jobs"],
     }
 
@@ -203,10 +209,12 @@ def add(
     values.setdefault("start", first_crawls.first_start(place).replace(tzinfo=None))
     path = settings_files.write_publication(place, name, lambda: settings_files.new_text(place, name, values))
     click.echo(f"{name} is in {path}")
-    added = next((publication for publication in settings_of(place).publications if publication.name == name), None)
+    settings = settings_of(place)
+    added = next((publication for publication in settings.publications if publication.name == name), None)
     if added is not None and not added.retired:
         click.echo(_line_of_next(place, added))
-    for line in _lines_of_future(added) if added is not None else ():
+    lines = (*_lines_of_future(added), *_lines_of_differing(settings, added)) if added is not None else ()
+    for line in lines:
         click.echo(line)
 
 
@@ -280,6 +288,8 @@ def edit(
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
     values = _every_of(interval) | values_of(sets)
+    if "retired" in unsets:
+        unsets = (*unsets, *settings_files.written_of_retirement(place, name) - {*unsets})
     if only_try:
         text = settings_files.edited_text(place, name, values, unsets)
         _tell_trial(place, *settings_files.with_text(place, name, text), form=form, is_in_force=False)
@@ -288,9 +298,13 @@ def edit(
             place, name, lambda: settings_files.edited_text(place, name, values, unsets)
         )
         click.echo(f"{path} is changed")
-        held = next((known for known in settings_of(place).publications if known.name == name), None)
+        settings = settings_of(place)
+        held = next((known for known in settings.publications if known.name == name), None)
         if held is not None and not held.retired:
             click.echo(_line_of_next(place, held))
+            exclusions = _lines_of_exclusions(place, held) if "exclude" in values else ()
+            for line in (*exclusions, *_lines_of_differing(settings, held)):
+                click.echo(line)
     else:
         _in_editor(place, name)
 
@@ -349,6 +363,24 @@ def _lines_of_future(publication: Publication, *, is_in_force: bool = True) -> I
     yield from kept_back(publication)
 
 
+def _lines_of_exclusions(archive: Archive, publication: Publication) -> Iterator[str]:
+    """Yield how many URLs that its newest crawl knew each excluded part matches, and that one has no reason."""
+    for part in excluded_parts.count_matches(archive, publication.name, publication.exclude):
+        without = "" if part.has_reason else "; it has no reason, which the catalogue would keep"
+        if part.job:
+            least = "at least " * part.is_cut
+            yield f"{part.match} matches {least}{part.urls} of {part.known} URLs that {part.job} knew{without}"
+        elif without:
+            yield f"{part.match}{without}"
+    if (more := len(publication.exclude) - excluded_parts.MOST) > 0:
+        yield f"and {more} more excluded parts"
+
+
+def _lines_of_differing(settings: Settings, publication: Publication) -> Iterator[str]:
+    """Yield the hosts of which another publication has other rules of when readers may see its crawls."""
+    yield from (str(host) for host in agent_status.disagreements(settings) if publication.name in host.names)
+
+
 def _tell_trial(
     archive: Archive, settings: Settings, publication: Publication, *, form: Form, is_in_force: bool = True
 ) -> None:
@@ -356,9 +388,12 @@ def _tell_trial(
     profile = settings.profiles.get(publication.profile or "")
     trial = trying.attempt(archive, publication, profile, settings.crawl.max_instances, stop_on_signals())
     if form is Form.JSON:
-        print_object({**dataclasses.asdict(trial), "good": trial.is_good})
+        differing = list(_lines_of_differing(settings, publication))
+        print_object({**dataclasses.asdict(trial), "good": trial.is_good, "warnings": differing})
     else:
-        for line in (*_lines(trial), *_lines_of_future(publication, is_in_force=is_in_force)):
+        future = _lines_of_future(publication, is_in_force=is_in_force)
+        about = (_lines_of_exclusions(archive, publication), _lines_of_differing(settings, publication))
+        for line in itertools.chain(_lines(trial), future, *about):
             click.echo(line)
     if not trial.is_good:
         sys.exit(Exit.INCOMPLETE)
@@ -424,14 +459,15 @@ def _said(answer: Answer) -> str:
 @publication.command()
 @click.argument("name", shell_complete=complete_configured)
 @archive_option
-def retire(name: str, archive: str | None) -> None:
+@click.option("--reason", default="", metavar="TEXT", help="Why; kept in its file.")
+def retire(name: str, archive: str | None, reason: str) -> None:
     """Keep a publication, and crawl it no more; its crawls stay.
 
     A running job of it continues to its end. `edit NAME --unset retired` takes it back.
     """
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
-    settings_files.write_publication(place, name, lambda: settings_files.edited_text(place, name, {"retired": True}))
+    settings_files.write_publication(place, name, lambda: settings_files.retired_text(place, name, reason))
     click.echo(f"{name} is retired")
     for job in overview(place)["jobs"]:
         if job["publication"] == name:

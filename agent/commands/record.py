@@ -33,7 +33,7 @@ from agent.reports.explanations import advice_on
 from agent.service import agent_status
 from agent.steps import checking, running
 from webarcfs.archive.catalogue import people
-from webarcfs.archive.catalogue.catalogue import Catalogue, look_up_record
+from webarcfs.archive.catalogue.catalogue import Catalogue, look_up_crawl, look_up_record
 from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
     FIELDS,
@@ -319,13 +319,14 @@ def _state(place: Archive, record: Record, asked: Mapping[str, list[str]]) -> st
     "--all", "with_empty", is_flag=True, help="Also the fields without a value, and the step that fills each."
 )
 def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> None:
-    """Show a record, by its name or its number.
+    """Show a record, by its number, its name or one of its snapshots; of a publication that of its newest crawl.
 
     \b
-    Example:
+    Examples:
       webarc-agent record show 20261121T030000-example
+      webarc-agent record show example
     """
-    stored_record, _ = _found(archive, record_id)
+    stored_record = _found(archive, record_id)
     if form is Form.JSON:
         record_fields = stored_record.as_fields() | {
             "attachments": [attachment.name for attachment in stored_record.attachments],
@@ -429,7 +430,7 @@ def export(
         if stored_record.state is not RecordState.DISCARDED
     )
     if record_ids:
-        chosen = [look_up_record(place, catalogue, record_id)[0] for record_id in record_ids]
+        chosen = [look_up_crawl(place, catalogue, record_id) for record_id in record_ids]
     if form in ("xml", "dc"):
         institution = settings_of(place).describe.institution
         _write_xml(
@@ -460,7 +461,7 @@ def _write_xml(records: Iterable[Record], to: Path | None, write: Callable[[Reco
 @format_option(*LIST)
 def log(record_id: str, archive: str | None, form: Form) -> None:
     """Show what happened to a record, newest first: when, by whom, in which role, and why."""
-    stored_record, _ = _found(archive, record_id)
+    stored_record = _found(archive, record_id)
     rows = (
         {
             "what": event.what,
@@ -594,9 +595,9 @@ def _decide(place: Archive, record_id: str, decision: Decision, reason: str) -> 
     follow(place, record.id)
 
 
-def _found(archive: str | None, name: str) -> tuple[Record, str]:
+def _found(archive: str | None, name: str) -> Record:
     place = opened(archive)
-    return look_up_record(place, catalogue_of(place), name)
+    return look_up_crawl(place, catalogue_of(place), name)
 
 
 def _head(record: Record) -> dict[str, Any]:

@@ -41,6 +41,8 @@ from agent.reports.tables import shares as site_shares
 from agent.reports.url_fates import MOST_LOGS, CrawlFate, PossibleSource
 from agent.service import scheduler
 from webarcfs.access.gate import StaffGate
+from webarcfs.archive.catalogue.catalogue import Catalogue, look_up_record
+from webarcfs.archive.catalogue.record import OCCASION, PATCH
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Damaged, Exit, NotFound, UsageError, WebarcError
@@ -90,7 +92,7 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
 
 
 @click.command()
-@click.argument("job", metavar="[JOB|TAG|PUBLICATION|HOST]", required=False, shell_complete=complete_reports)
+@click.argument("job", metavar="[JOB|NUMBER|TAG|PUBLICATION|HOST]", required=False, shell_complete=complete_reports)
 @archive_option
 @format_option(*LIST)
 @click.option("--csv", "as_csv", is_flag=True, help="Short for --format csv.")
@@ -154,10 +156,10 @@ def report(  # each option is a branch
     The log itself is crawl.log.gz in the job's folder in reports/, a line for each URL; zcat and zgrep read it. Older
     versions wrote it plain, as crawl.log.
 
-    Without a job it is the newest one. A job is named as its folder in reports/, or by its publication or a host (the
-    last one is shown); a commitTag, or a short name such as latest@www.example.org, shows the part of the job that is
-    on the tag's domain. Of a job that still runs, named as its folder in jobs/, it shows what came until now; it is
-    what is shown for a publication that has no report yet.
+    Without a job it is the newest one. A job is named as its folder in reports/, by the number of its record, or by its
+    publication or a host (the last one is shown, also one by occasion). A commitTag, or a short name such as
+    latest@www.example.org, shows the part of the job that is on the tag's domain. Of a job that still runs, named as
+    its folder in jobs/, it shows what came until now; it is what is shown for a publication that has no report yet.
 
     Of an import it names the revisits that found nothing. They wait, until a later import has what they repeat.
 
@@ -610,35 +612,55 @@ def _find_named(archive: Archive, name: str | None) -> tuple[Path, str | None]:
 
 
 def find(archive: Archive, name: str | None, url: str = "") -> tuple[Path, str | None]:
-    """Return the report folder of a job, given its name, its publication, a commitTag or a host it published.
+    """Return the report folder of a job, by its name, its record, its publication, a commitTag or a host it published.
 
-    Without a name it is the newest. For a commitTag, the domain comes with it. Of a host it is the newest crawl of its
-    site, before one that only added pages; with a `url`, the one that knows most of it. A patch of a host stands for
-    the crawl that it patched. Raises NotFound, which names the newest report.
+    Without a name it is the newest. For a commitTag, the domain comes with it. Of a publication it is the newest crawl,
+    also one by occasion. Of a host it is the newest crawl of its site, before one that only added pages; with a `url`,
+    the one that knows most of it. A patch of a host stands for the crawl that it patched. Raises NotFound, which names
+    the newest report.
     """
     if not name:
         return archive.reports / _newest(archive), None
     folders = [archive.reports / job for job in url_fates.report_names(archive)]
+    if all(folder.name != name for folder in folders):
+        name = _job_of_record(archive, name) or name
     for folder in folders:
-        if folder.name == name or kind_of(folder.name) == name:
+        if folder.name == name or kind_of(folder.name).removesuffix(OCCASION) == name:
             return folder, None
         if "@" in name and name in _tags(folder):
             return folder, name.partition("@")[2]
     for path in sorted(archive.jobs.iterdir(), reverse=True):
-        if name in (path.name, kind_of(path.name)):
+        if name in (path.name, kind_of(path.name).removesuffix(OCCASION)):
             if (path / crawl_log.PLAIN).exists():
                 return path, None
             raise NotFound(f"{name} has no report yet, and nothing was fetched: it is about to begin, or waits")
     if (of_host := _of_host(archive, name, url, folders[:MOST_LOGS])) is not None:
         return of_host, None
-    for folder in folders:  # a crawl of a list: the rest of its name is of the list's content
-        if re.fullmatch(rf"{re.escape(name)}-[0-9a-f]{{8}}", kind_of(folder.name) or ""):
-            return folder, None
+    if (without_crawl := _of_publication_without_crawl(name, folders)) is not None:
+        return without_crawl, None
     last = f"; the last one is {folders[0].name}" if folders else "; there are none yet"
     raise NotFound(
         f"there is no report of a job, publication or commitTag {name}, "
         f"and none of the last {MOST_LOGS} jobs published a host {name}{last}"
     )
+
+
+def _of_publication_without_crawl(name: str, reports: Sequence[Path]) -> Path | None:
+    """Return the newest report of a list, or of imports or saved pages alone; None without one."""
+    of_list = re.compile(rf"{re.escape(name)}-[0-9a-f]{{8}}")  # the rest of its name is of the list's content
+    kinds = {report: kind_of(report.name) for report in reports}
+    lists = (report for report, kind in kinds.items() if of_list.fullmatch(kind))
+    others = (report for report, kind in kinds.items() if kind.partition("+")[0] == name and not kind.endswith(PATCH))
+    return next(chain(lists, others), None)
+
+
+def _job_of_record(archive: Archive, name: str) -> str:
+    """Return the job of the record of a number or a name; empty without one."""
+    if not name.isdecimal() and scheduler.split_name(name) is None:
+        return ""
+    with suppress(NotFound):
+        return look_up_record(archive, Catalogue(archive), name)[0].job_name
+    return ""
 
 
 def _of_host(archive: Archive, host: str, url: str, reports: Sequence[Path]) -> Path | None:

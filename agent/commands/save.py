@@ -75,7 +75,8 @@ def save(typed: str, archive: str | None, description: str, fetcher: str | None,
     _must_be_taken(asked)
     if asked.state is SaveState.RECENT:
         click.echo(f"saved a moment ago: {asked.job}")
-        _tell_way(definition.page.url)
+        lines = saving.lines_of(place, asked.job, definition.page.url)
+        _tell_way(place, asked.job, lines[-1].url if lines else definition.page.url, archive)
         return
     recovery.catch_up(place)
     catch_up_records(place)
@@ -92,7 +93,7 @@ def save(typed: str, archive: str | None, description: str, fetcher: str | None,
         for line in saving.why_not(lines):
             _log.error("%s", line)
         sys.exit(Exit.INCOMPLETE)
-    _tell_way(lines[-1].url)
+    _tell_way(place, asked.job, lines[-1].url, archive)
     if outcome is not None and not outcome.is_whole:
         sys.exit(Exit.INCOMPLETE)
 
@@ -152,5 +153,13 @@ def _saved(
     return None
 
 
-def _tell_way(url: str) -> None:
-    click.echo(f"look at it: webarc cat latest {shlex.quote(url)}, or webarc serve --open")
+def _tell_way(place: Archive, job: str, url: str, archive: str | None) -> None:
+    """Print the commands that show a saved page, by the snapshot that has it; `archive` as the command line names it.
+
+    `latest` would not do: it counts the complete crawls of the page's host, and a saved page is none.
+    """
+    option = f" --archive {shlex.quote(archive)}" if archive else ""
+    tag = saving.snapshot_of(place, job, url)
+    if tag:
+        click.echo(f"look at it: webarc cat{option} {shlex.quote(tag)} {shlex.quote(url)}")
+    click.echo(f"with its pictures, in the reading room: webarc serve{option} --open")

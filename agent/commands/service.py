@@ -185,8 +185,11 @@ def status(archive: str | None, check: bool, form: Form) -> None:
     It needs no agent. Where a publication needs a browser, it says whether one can show pages here, as whoever asks.
 
     With --check it prints a line for each thing that is wrong, or `ok`. It exits with 2 if no agent runs, settings have
-    faults, a job failed, or a publication is overdue by its interval. It exits with 3 if only the newest crawl of a
-    publication is incomplete, or a job waits for an order; with 0 if all is well.
+    faults, something in the archive could not be read, a job failed, or a publication is overdue by its interval. It
+    exits with 3 if only the newest crawl of a publication is incomplete, or a job waits for an order; with 0 if all is
+    well.
+
+    Nagios and Icinga take 1 for a warning and 3 for unknown: examples/check_webarc is a plugin for them.
     """
     place = opened(archive)
     if check:
@@ -224,6 +227,8 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
     agent = summary["agent"]
     runs = f"agent {agent['pid']} runs since {agent['since']}" if agent else styled("no agent runs", Mood.WAITS)
     yield f"{summary['archive']}: {runs}"
+    if summary["damage_met"]:
+        yield f"  {agent_status.damage_line(summary)}"
     yield from (f"  webarc.toml: {fault}" for fault in summary["settings_faults"])
     yield from (f"  webarc.toml: {line}" for line in summary["settings_warnings"])
     yield from (f"  {fault}" for fault in summary["collection_faults"])
@@ -238,7 +243,7 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
     yield from (f"  refused: {line}" for line in summary["refused"])
     for job in summary["jobs"]:
         why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""
-        held = f", {job['held']}" if job["held"] and job["held"] != job["reason"] else ""
+        held = f", {job['held']}" if job["held"] and job["held"] not in {job["reason"], job["state"]} else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] and job["stage"] == "capture" else ""
         state = styled(job["state"], mood_of(job["held"] or job["state"]))
         yield f"  {job['job']}: {state}{why}{held}, {_progress(job)}, {job['bytes']} bytes{until}"

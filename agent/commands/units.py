@@ -5,9 +5,10 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +31,9 @@ _EXECUTABLE = 0o001
 
 @click.group(cls=VerbGroup)
 def service() -> None:
-    """Let systemd run the agent, the desk, the gateway, the reading room or a mount of an archive.
+    """Let systemd run the agent, desk, gateway, reading room, mount or watch of an archive.
+
+    The watch is `webarc-agent watch`, every five minutes: it tells people what is amiss, also that no agent runs.
 
     Each unit is called after the archive, so that there may be several: webarc-agent@town. It has the folder and the
     owner of the archive, and the program that writes it, wherever these are.
@@ -41,6 +44,7 @@ def service() -> None:
       webarc-agent service print desk --archive town
       webarc-agent service install room --archive town -- --listen 8080
       webarc-agent service install mount --archive town --on /mnt/town
+      webarc-agent service install watch --archive town
       webarc-agent service install agent --archive ~/webarc --user
     """
 
@@ -67,8 +71,11 @@ def _unit_options(command: _F) -> _F:
 def show(
     *, part: str, options: tuple[str, ...], archive: str | None, name: str, is_personal: bool, point: Path | None
 ) -> None:
-    """Print a unit. OPTIONS are those of the program, behind `--`."""
-    click.echo(_text(_unit(opened(archive), Part(part), name, options, point, is_personal=is_personal)), nl=False)
+    """Print a unit; of `watch` the timer and the service. OPTIONS are those of the program, behind `--`."""
+    unit = _unit(opened(archive), Part(part), name, options, point, is_personal=is_personal)
+    texts = _texts(unit)
+    for file_name, text in texts.items():
+        click.echo((f"# == {file_name}\n" if len(texts) > 1 else "") + text, nl=False)
 
 
 @service.command()
@@ -89,20 +96,19 @@ def install(
     A unit that was written so before is replaced, and no other. Nothing is started yet.
     """
     unit = _unit(opened(archive), Part(part), name, options, point, is_personal=is_personal)
-    folder = to or (_personal_folder() if is_personal else _SYSTEM)
+    read = _personal_folder() if is_personal else _SYSTEM
+    folder = to or read
     if to is None and not is_personal and os.geteuid() != 0:
         raise UsageError(f"only root may write {_SYSTEM}; do it as root, or give --user for your own service manager")
-    path = folder / unit.file_name
-    content = _text(unit)
-    if path.exists() and not path.read_text("utf-8", "replace").startswith(MARK):
-        raise UsageError(f"{path} was not written by this command; it is left as it is. Remove it, or give --name")
+    texts = {folder / file_name: text for file_name, text in _texts(unit).items()}
+    for path in texts:
+        if path.exists() and not path.read_text("utf-8", "replace").startswith(MARK):
+            raise UsageError(f"{path} was not written by this command; it is left as it is. Remove it, or give --name")
     folder.mkdir(parents=True, exist_ok=True)
-    settings_files.replace_file(path, content.encode())
-    click.echo(f"{path} is written. These commands start it, now and with the machine:")
-    manager = "systemctl --user" if is_personal else "systemctl"
-    click.echo(f"  {manager} daemon-reload && {manager} enable --now {unit.file_name.removesuffix('.service')}")
-    if is_personal:
-        click.echo("  loginctl enable-linger    # so that it runs while you are not logged in")
+    for path, text in texts.items():
+        settings_files.replace_file(path, text.encode())
+    for line in _what_to_do(unit, list(texts), read):
+        click.echo(line)
     if unit.user == "root" and not is_personal:
         click.echo(
             f"warning: root owns {unit.root}, so it runs as root; a user of its own is safer (README.md)", err=True
@@ -114,6 +120,34 @@ def install(
                 " others; install webarcfs where all may read it, such as /opt/webarcfs",
                 err=True,
             )
+
+
+def _what_to_do(unit: UnitOf, paths: list[Path], read: Path) -> Iterator[str]:
+    """Yield what was written, the commands that start it, and those that show whether it works.
+
+    `read` is where systemd reads it: from another folder it has to be copied there.
+    """
+    manager = "systemctl --user" if unit.is_personal else "systemctl"
+    name = unit.file_names[0].removesuffix(".service")
+    is_read = paths[0].parent.resolve() == read.resolve()
+    written = f"{' and '.join(map(str, paths))} {'is' if len(paths) == 1 else 'are'} written."
+    where = "" if is_read else " systemd does not read this folder."
+    yield f"{written}{where} These commands start it, now and with the machine:"
+    if not is_read:
+        yield f"  install -D -m 644 -t {shlex.quote(str(read))} {shlex.join(map(str, paths))}"
+    yield f"  {manager} daemon-reload && {manager} enable --now {name}"
+    if unit.is_personal:
+        yield "  loginctl enable-linger    # so that it runs while you are not logged in"
+    yield "Whether it works:"
+    yield f"  {manager} status {name}"
+    root = shlex.quote(str(unit.root))
+    shown = {
+        Part.AGENT: f"webarc-agent status --archive {root}",
+        Part.WATCH: f"webarc-agent notify test --archive {root}    # sends a test to whoever [notify] names",
+        Part.MOUNT: f"ls {shlex.quote(str(unit.point))}",
+    }
+    if unit.part in shown:
+        yield f"  {shown[unit.part]}"
 
 
 def _unit(
@@ -128,7 +162,7 @@ def _unit(
     return UnitOf(
         part=part, name=_name(archive, name), root=archive.root, programs=_programs(part), user=user, group=group,
         options=options, point=point, is_personal=is_personal, writes=_backup(archive) if part is Part.AGENT else (),
-        reads=_backup(archive) if part is Part.DESK else (),  # Today says how old it is
+        reads=_backup(archive) if part in (Part.DESK, Part.WATCH) else (),  # they say how old it is
     )  # fmt: skip
 
 
@@ -169,8 +203,10 @@ def _can_be_run(program: Path, user: str) -> bool:
     )
 
 
-def _text(unit: UnitOf) -> str:
-    return unit_text(directory.path(_TEMPLATES, unit.part.template).read_text("utf-8"), unit)
+def _texts(unit: UnitOf) -> dict[str, str]:
+    """Return the texts of units by the names of their files."""
+    templates = (directory.path(_TEMPLATES, template).read_text("utf-8") for template in unit.part.templates)
+    return {name: unit_text(template, unit) for name, template in zip(unit.file_names, templates, strict=True)}
 
 
 def _personal_folder() -> Path:

@@ -144,6 +144,21 @@ class JobState:
         """Whether a process works on it now."""
         return Process(self.pid, self.ticks).runs()
 
+    @property
+    def unread(self) -> int:
+        """How many URLs were fetched whose documents are not read yet. In `urls` they are still being fetched."""
+        if self.stage != "capture":
+            return 0
+        settled = self.urls.get("done", 0) + self.urls.get("failed", 0)
+        return max(0, min(self.done - settled, self.urls.get("fetching", 0)))
+
+    @property
+    def counted_urls(self) -> dict[str, int]:
+        """The URLs by state, as `done` of `known` counts them: with those that are not read yet among the done ones."""
+        unread = self.unread
+        moved = {"done": self.urls.get("done", 0) + unread, "fetching": self.urls.get("fetching", 0) - unread}
+        return self.urls | moved if unread else self.urls
+
     def as_json(self) -> dict[str, Any]:
         """Return the content of item.json."""
         return {"version": VERSION, **dataclasses.asdict(self)}
@@ -339,9 +354,9 @@ class SavedPage:
 class Patch:
     """What a job asks for again: URLs that the crawl of `job`, which `record` describes, did not get.
 
-    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. With `urls` it is exactly these,
-    whatever the reason was, also those that the crawl never saw. `by` is who asked for it, in which role, `person` the
-    short name in people.toml.
+    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: what failed, and with `cut` also what the
+    end of the crawl left. With `urls` it is exactly these, whatever the reason was, also those that the crawl never
+    saw. `by` is who asked for it, in which role, `person` the short name in people.toml.
     """
 
     record: str
@@ -352,6 +367,7 @@ class Patch:
     role: str = ""
     person: str = ""
     urls: tuple[str, ...] = ()
+    cut: bool = False
 
     @property
     def of_anybody(self) -> Patch:
@@ -378,6 +394,10 @@ class Definition:
     page: SavedPage | None = None
 
 
+#: Fields of a patch that the first versions with patches did not have; they are written where they say something.
+_LATER_OF_PATCH = ("urls", "cut")
+
+
 def save(folder: Path, definition: Definition) -> None:
     """Write it down, durably. When readers may see the captures, and why, is what was said when the job began."""
     publication, begun = definition.publication, None
@@ -396,7 +416,8 @@ def save(folder: Path, definition: Definition) -> None:
         "only_adds": (begun or definition).only_adds,
     }
     if (patch := (begun or definition).patch) is not None:
-        content["patch"] = {name: value for name, value in dataclasses.asdict(patch).items() if name != "urls" or value}
+        of_patch = dataclasses.asdict(patch).items()
+        content["patch"] = {name: value for name, value in of_patch if name not in _LATER_OF_PATCH or value}
     if (page := (begun or definition).page) is not None:
         content["page"] = dataclasses.asdict(page)
     files.write_json(folder / FILE, content)
@@ -452,8 +473,8 @@ def _definition(content: dict[str, Any], where: str) -> Definition:
 def _patch(content: dict[str, Any] | None) -> Patch | None:
     if content is None:
         return None
-    named = {key: str(value) for key, value in content.items() if key != "urls"}
-    return Patch(**named, urls=tuple(map(str, content.get("urls", ()))))
+    named = {key: str(value) for key, value in content.items() if key not in _LATER_OF_PATCH}
+    return Patch(**named, urls=tuple(map(str, content.get("urls", ()))), cut=bool(content.get("cut")))
 
 
 def _page(content: dict[str, Any] | None) -> SavedPage | None:

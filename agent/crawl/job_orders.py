@@ -89,7 +89,8 @@ def ended(job: str) -> NotFound:
     """Return the error of an order to a job that is not there."""
     return NotFound(
         f"{job} has ended already; `webarc-agent report {job}` shows what became of it, `webarc-agent crawl --missing "
-        f"{job}` asks again for what failed, and `webarc-agent crawl --page URL` archives what it never saw"
+        f"{job}` asks again for what failed, or says by which --word for what it left, and `webarc-agent crawl --page "
+        "URL` archives what it never saw"
     )
 
 

@@ -340,6 +340,8 @@ REMARKS_ON_SHOWN = (
 
 #: The reasons for which a page was not wanted: a crawl does not say that it is missing. What is too big was asked for.
 UNWANTED = (DECISIONS | {Reason.FOREIGN_HOST}) - {Reason.TOO_BIG}
+#: The reasons for which a crawl ended before its end. What it had not asked for then, it would have asked for.
+CUT = (Reason.OVER_SIZE, Reason.OVER_TIME, Reason.STOPPED)
 #: The reasons for which a server's certificate is rejected, and that `certificates = "any"` takes all the same.
 CERTIFICATE_FAULTS = (Reason.TLS, Reason.TLS_EXPIRED, Reason.TLS_HOST, Reason.TLS_ISSUER)
 #: How the reason of a host in summary.json begins where a crawl found too little of it to be believed.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 # -- forms -------------------------------------------------------------------------------------------------------------
 
@@ -39,11 +39,24 @@ class FormField:
 
 @dataclass(frozen=True, slots=True)
 class FieldSet:
-    """Fields that belong together, under a heading (a msgid). `is_open`: it is unfolded."""
+    """Fields that belong together, under a heading (a msgid). `is_open`: it is unfolded.
+
+    Below them are notes (msgids), the last one of `command` where there is one.
+    """
 
     heading: str
     fields: tuple[FormField, ...]
     is_open: bool = True
+    notes: tuple[str, ...] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingHost:
+    """A host of other publications with other rules of when readers see it: name, address and rule of each."""
+
+    host: str
+    others: tuple[tuple[str, str, str], ...]
 
 
 # -- snapshots ---------------------------------------------------------------------------------------------------------
@@ -130,6 +143,17 @@ class OrderRow:
 # -- jobs --------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class ServersOfJob:
+    """The servers that a job asks: of the first ones the name, how many of their addresses wait, and where all are.
+
+    `more` are the others. Without any row, the job knows too many addresses for a page to count them by server.
+    """
+
+    rows: tuple[tuple[str, int, str], ...]
+    more: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedAgain:
     """What a job asks for again: the name and path of the crawl, the first pages with their paths, and how many more.
@@ -147,6 +171,7 @@ class AskedAgain:
 class JobCard:
     """An open job. `orders` are the words that it takes now, `given` those that it was given, the last one's number
     is `last_order`. `typed` is what was typed into a form that was not taken. `views` counts the pages for the browser.
+    `urls` counts the addresses by state, `unread` those among the fetched ones that are not read yet.
     """
 
     job: str
@@ -165,12 +190,19 @@ class JobCard:
     latest_end: datetime | None
     held: str
     urls: tuple[tuple[str, int], ...]
+    unread: int
     views: tuple[tuple[str, int], ...]
     orders: frozenset[str]
     last_order: int
     given: tuple[OrderRow, ...] = ()
     asked_again: AskedAgain | None = None
     typed: Mapping[str, str] = field(default_factory=dict)
+    servers: ServersOfJob | None = None
+
+    @property
+    def publication_href(self) -> str:
+        """The page of its publication; there is one of those that the settings have."""
+        return f"/publications/{quote(self.publication, safe='')}"
 
     @property
     def share(self) -> int:
@@ -180,10 +212,12 @@ class JobCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedJob:
-    """A job that ended. `kind`, `result` and `why` are msgids; `record` is the path of its crawl, empty without one.
+    """A job that ended. `kind`, `result` and `why` are msgids.
 
-    `why` explains what failed most often, `host_reason` is what the crawl said of its first incomplete host, in
-    English. `failures` are the URLs that failed to come, and `failures_href` leads to them.
+    `record` is the path of its crawl, empty without one, and `number` its number.
+
+    `why` explains how it ended early, or what failed most often; `host_reason` is what the crawl said of its first
+    incomplete host, in English. `failures` are the URLs that failed to come, and `failures_href` leads to them.
     """
 
     job: str
@@ -191,6 +225,7 @@ class FinishedJob:
     kind: str
     href: str
     record: str
+    number: int
     result: str
     sign: str
     is_whole: bool
@@ -204,6 +239,37 @@ class FinishedJob:
     duration: str
     failures: int
     failures_href: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlEnd:
+    """How a crawl ended, or what it noted then: a msgid with the `word` of the log that it explains, or its own text.
+
+    `setting` is what people call the bound that ended it, with its value `then` and `now`. `href` leads to it, and is
+    empty without a publication. `holds`: it ends a patch as well.
+    """
+
+    text: str
+    word: str = ""
+    setting: str = ""
+    then: str = ""
+    now: str = ""
+    href: str = ""
+    holds: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillMissing:
+    """What a crawl lacks now: URLs that its end left, and that failed to come, with the paths of their lists.
+
+    `patches` are the jobs that asked for them since, with their times.
+    """
+
+    left: int
+    left_href: str
+    failed: int
+    failed_href: str
+    patches: tuple[tuple[str, datetime | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +296,7 @@ class UrlFateView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedCrawl:
-    """A crawl as a sentence names it: what it is called, and where its page is. 0 is no number of a crawl.
+    """A crawl as a sentence names it: what it is called, and where its page is.
 
     `publication_href` is the path of its publication, empty for one that no settings have.
     """
@@ -239,7 +305,6 @@ class NamedCrawl:
     href: str
     publication: str
     publication_href: str
-    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

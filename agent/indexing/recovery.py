@@ -1,7 +1,7 @@
 """Synchronises the data derived from git: webarc.db, links.db and the feed (/Db-6/, /Cr-2.3/).
 
-`recover` rebuilds everything and repairs the small files of repositories as far as possible. `catch_up` adds snapshots
-that are missing after a crash between publishing and indexing.
+`recover` rebuilds everything, unless damage would leave a snapshot out, and repairs the small files of repositories as
+far as possible. `catch_up` adds snapshots that are missing after a crash between publishing and indexing.
 
 Stage 9, index, adds the changes of a crawl to webarc.db (/Cr-15/). It reads only git, so `recover` does the same. Only
 metadata count: a commit that only adds files or data nodes changes no row.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -134,7 +135,8 @@ class IndexedSnapshot:
 class Recovered:
     """The numbers of rebuilt rows and lines, and the unreadable repositories. `links` is None if links are not wanted.
 
-    `mended` and `left` are lines on repaired and on remaining damage in repositories.
+    `mended` and `left` are lines on repaired and on remaining damage in repositories. `left_out` are the snapshots of
+    unreadable repositories that what was rebuilt lacks; if `is_kept`, nothing was rebuilt for their sake.
     """
 
     snapshots: int
@@ -144,14 +146,19 @@ class Recovered:
     links: int | None = None
     mended: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    is_kept: bool = False
 
 
-def recover(archive: Archive, progress: Progress = unseen) -> Recovered:
+def recover(archive: Archive, progress: Progress = unseen, *, leave_out: bool = False) -> Recovered:
     """Rebuild webarc.db, `changes` and, if wanted, links.db from the repositories; remove a damaged catalogue.db.
 
     Publications wait meanwhile, except during the rebuild of links.db, which takes longest. First, locks left by a
     killed git are removed, and HEAD, refs and configurations are repaired as far as their content can be determined.
     Then the additions that dead mounts left in the journal are committed.
+
+    If a repository cannot be read as a whole, its later snapshots would be gone from webarc.db. Unless told to leave
+    them out, it keeps a webarc.db that has them, with the feed and links.db.
     """
     mended, left = _mend(archive, progress)
     replay(archive)
@@ -162,6 +169,14 @@ def recover(archive: Archive, progress: Progress = unseen) -> Recovered:
         with Database(scratch) as database:
             damaged |= _index_all(archive, database, snapshots, progress)
             versions = database.count_versions()
+            known = _indexed(archive)
+            left_out = _left_out(archive, database, damaged, known)
+        if not leave_out and known.keys() & left_out:
+            remove(scratch)
+            _log.error("nothing is rebuilt: %s cannot be read, and would be left out", ", ".join(left_out))
+            unread = tuple(sorted(damaged))
+            lines = sum(1 for _ in Feed(archive.changes).lines())
+            return Recovered(len(known), versions, lines, unread, None, mended, left, tuple(left_out), is_kept=True)
         if journal(archive.database).exists():
             remove(archive.database)
         scratch.replace(archive.database)
@@ -173,7 +188,18 @@ def recover(archive: Archive, progress: Progress = unseen) -> Recovered:
         remove_damaged(archive)  # whoever reads it next rebuilds it
     except (Busy, OSError) as error:
         left = (*left, f"{archive.catalogue_database.name}: {error}")
-    return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links, mended, left)
+    unread = tuple(sorted(damaged))
+    return Recovered(len(snapshots), versions, lines, unread, links, mended, left, tuple(left_out))
+
+
+def _left_out(archive: Archive, database: Database, damaged: set[str], known: Mapping[str, int]) -> list[str]:
+    """Return the snapshots of damaged domains that the new database lacks, by the old one, the feed and git's refs."""
+    tags = {tag for tag in (*known, *Feed(archive.changes).lines()) if tag.partition("@")[2] in damaged}
+    for domain in damaged:
+        with suppress(Damaged):
+            names = Repository(archive.repository(domain)).ref_names(CRAWLS)
+            tags |= {str(CommitTag(parse_compact_time(name), domain)) for name in names}
+    return sorted(tags - set().union(*(database.indexed(domain) for domain in damaged))) if damaged else []
 
 
 def _mend(archive: Archive, progress: Progress) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -143,7 +143,7 @@ def to_ask_again(archive: Archive, patch: Patch, feed: str) -> Iterator[LogLine]
     """
     if not patch.urls:
         for line in not_archived(archive, patch, feed):
-            if missing_urls.is_chosen(line, patch.word, patch.url):
+            if missing_urls.is_chosen(line, patch.word, patch.url, cut=patch.cut):
                 yield line
         return
     unseen = dict.fromkeys(patch.urls)

@@ -29,14 +29,14 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agent.catalogue.recording import catch_up_records
 from agent.indexing.recovery import Recovered, recover
-from agent.maintenance.backup_mark import MARK
+from agent.maintenance.backup_mark import MARK, TRACE
 from agent.maintenance.verification import Domain, catalogue_findings, documents, fsck, history, journal, read_refs
 from webarcfs.archive.additions.waiting_additions import settle_first
 from webarcfs.archive.config import directory
@@ -158,6 +158,9 @@ def backup(archive: Archive, target: Path, progress: Progress = unseen, *, quick
             # A crawl may have raised the layout while it was copied.
             new_mark |= {"layout": layout_of(archive.root), "finished": format_time(now())}
             files.write_json(target / MARK, new_mark)
+            with suppress(OSError):  # it is only for people
+                trace = {"finished": new_mark["finished"], "folder": str(target)}
+                files.write_json(archive.log / TRACE, trace, durable=False)
     return copied
 
 

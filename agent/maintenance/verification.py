@@ -8,7 +8,7 @@ In each domain's repository it checks refs, history, documents, redirects, and l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +17,7 @@ from itertools import islice, pairwise
 from agent.crawl import job_folder
 from agent.crawl.job_folder import publication_of
 from agent.indexing import fulltext
+from agent.maintenance.damaged_pages import advice, damage_lines
 from webarcfs.access import access_rules
 from webarcfs.archive.additions import commit_additions
 from webarcfs.archive.additions.journal_log import LogReader, LogRecord, all_logs, provisional_logs
@@ -35,8 +36,9 @@ from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, InvalidDocum
 from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
 from webarcfs.archive.model.url_lists import REDIRECTS, Redirect, is_place, read_list
 from webarcfs.archive.model.urls import domain_of
-from webarcfs.archive.repair import mending
+from webarcfs.archive.repair import damage_note, mending
 from webarcfs.archive.repair.mending import MENDS, damaged_refs
+from webarcfs.archive.repair.restoring import ids_named
 from webarcfs.archive.system import files, locks
 from webarcfs.archive.system.clocks import Progress, unseen
 
@@ -61,6 +63,8 @@ class Domain:
     current: dict[str, dict[str, str]] | None = None
     #: URL → redirect of main; None if a list cannot be read
     redirects: dict[str, Redirect] | None = None
+    #: The objects that cannot be read.
+    damaged: frozenset[str] = frozenset()
 
 
 def read_refs(store: Repository, name: str) -> Domain:
@@ -126,7 +130,10 @@ def _read_crawl(domain: Domain, time: str, target: str) -> None:
 
 def fsck(store: Repository) -> Iterator[str]:
     """Yield the findings of `git fsck`, which reads all objects."""
-    lines = store.check()
+    return _of_git(store.check())
+
+
+def _of_git(lines: Sequence[str]) -> Iterator[str]:
     yield from (f"git fsck: {line}" for line in lines[:_MOST_LINES])
     if len(lines) > _MOST_LINES:
         yield f"git fsck: and {len(lines) - _MOST_LINES} more lines"
@@ -255,8 +262,11 @@ LEFT_OUT = "objects (but for data.xml that is new), commit-graphs, the databases
 _RECOVER = "`webarc-agent recover` rebuilds it"
 #: Records that the quick form reads.
 _QUICK_RECORDS = 50
-_KEPT = "a backup has it, and so may the history of catalogue.git"
-_EDITED = "a backup has it; without one, remove catalogue.git: records are rebuilt from git, edits are lost"
+_KEPT = "a backup has it (`webarc-agent restore --damaged`), and so may the history of catalogue.git"
+_EDITED = (
+    "a backup has it (`webarc-agent restore --damaged`); without one, remove catalogue.git: records are rebuilt from"
+    " git, edits are lost"
+)
 
 
 @dataclass
@@ -277,7 +287,17 @@ def verify(archive: Archive, progress: Progress = unseen, *, quick: bool = False
 
     `quick` checks only documents changed since the last verification, and leaves out the checks in `LEFT_OUT`.
     """
-    seen = _Seen()
+    seen, count = _Seen(), 0
+    for line in _findings(archive, seen, progress, quick=quick):
+        count += 1
+        yield line
+    if any(domain.damaged for domain in seen.domains):
+        damage_note.write(archive)
+    elif not count and not quick:
+        damage_note.clear(archive)
+
+
+def _findings(archive: Archive, seen: _Seen, progress: Progress, *, quick: bool) -> Iterator[str]:
     with suppress(FileNotFoundError):
         missing = (archive.root / MISSING).read_text("utf-8", "replace").splitlines()
         yield from (f"{MISSING}: {line}" for line in missing)
@@ -296,6 +316,10 @@ def verify(archive: Archive, progress: Progress = unseen, *, quick: bool = False
     for number, domain in enumerate(seen.domains):
         progress("check repositories", number, len(seen.domains))
         findings = list(_domain(archive, domain, sound.get(domain.name), progress, quick=quick))
+        if findings:
+            domain.damaged |= ids_named(domain.store, findings)
+            pages = damage_lines(archive, domain.name, domain.store, domain.damaged)
+            yield from (f"{domain.name}: {line}; {advice(archive)}" for line in pages)
         yield from (f"{domain.name}: {line}" for line in findings)
         yield from _rows(archive, domain)
         domain.current = domain.redirects = None  # bounds memory
@@ -332,7 +356,9 @@ def _domain(archive: Archive, domain: Domain, sound: str | None, progress: Progr
         yield f"{name} was left by a git that was killed; `webarc-agent recover` removes it, or the next crawl"
     try:
         if not quick:
-            yield from fsck(domain.store)
+            lines = domain.store.check()
+            domain.damaged = ids_named(domain.store, lines)
+            yield from _of_git(lines)
         yield from history(domain)
         yield from documents(domain, sound, progress)
         yield from redirects(domain, sound)

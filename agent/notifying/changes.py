@@ -137,7 +137,8 @@ class _Teller:
 
     def _begin(self, condition: AmissCondition) -> HeldCondition:
         self.number += 1
-        return HeldCondition(condition, self.seen.at, f"{condition.job or condition.record}#{self.number}")
+        since = min(condition.since or self.seen.at, self.seen.at)
+        return HeldCondition(condition, since, f"{condition.job or condition.record}#{self.number}")
 
     def _tell(self, held: HeldCondition) -> bool:
         """Tell that it began; return False where it is not wanted."""

@@ -8,7 +8,8 @@ named, since it is not over because of that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -16,8 +17,10 @@ from typing import Any
 from agent.crawl.vocabulary import TOO_FEW
 from agent.maintenance import backup_mark
 from webarcfs.archive.catalogue.record import OCCASION, PAGE, PATCH
-from webarcfs.archive.config.settings import NotificationKind, Publication
+from webarcfs.archive.config.settings import SAVED, NotificationKind, Publication
 from webarcfs.archive.config.validators import Interval
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import parse_time
 
 #: A condition is known by its kind and by what it is about: a publication, a kind of job, a record, or the archive.
 Key = tuple[NotificationKind, str]
@@ -34,12 +37,15 @@ _LITTLE, _SHARE = 2 << 30, 0.05
 _INTERVALS = 2
 _MOST_NAMED = 5
 #: What jobs beside the schedule are called; all others are imports.
-_BESIDE = {OCCASION: "the crawl on an occasion of", PATCH: "the patch of a crawl of", PAGE: "the saved page of"}
+_BESIDE = {OCCASION: "the crawl on an occasion of", PATCH: "the patch of a crawl of"}
 
 
 @dataclass(frozen=True, slots=True)
 class AmissCondition:
-    """Something that is amiss: its kind, what it is about, a sentence, and the job or record where there is one."""
+    """Something that is amiss: its kind, what it is about, a sentence, and the job or record where there is one.
+
+    `since` is when it began, where that is known: as the end of a crawl. It makes no other condition of it.
+    """
 
     kind: NotificationKind
     subject: str
@@ -47,6 +53,7 @@ class AmissCondition:
     job: str = ""
     record: str = ""
     lasts: bool = True
+    since: datetime | None = field(default=None, compare=False)
 
     @property
     def key(self) -> Key:
@@ -123,11 +130,13 @@ def of_archive(
 # -- crawls ------------------------------------------------------------------------------------------------------------
 
 
-def called(subject: str) -> str:
-    """Return what a job of a publication, or of a kind beside the schedule, is called."""
+def called(subject: str, page: str = "") -> str:
+    """Return what a job of a publication, or of a kind beside the schedule, is called; `page` is the URL it saves."""
     publication, sign, rest = subject.partition("+")
     if not sign:
         return f"the crawl of {publication}"
+    if sign + rest == PAGE:
+        return f"the saved page {page or f'of {publication.removeprefix(SAVED)}'}"
     return f"{_BESIDE.get(sign + rest, 'the import into')} {publication}"
 
 
@@ -142,17 +151,25 @@ def of_report(
     is_complete = summary.get("complete") is not False
     if is_complete and not warnings:
         return
-    job = str(summary.get("job", ""))
+    job, what = str(summary.get("job", "")), called(subject, str(summary.get("page", "")))
+    ended = _time(summary.get("finished"))
     reasons = {} if is_complete else {str(host): str(reason) for host, reason in _reasons(summary)}
     shrunk = [host for host, reason in reasons.items() if reason.startswith(TOO_FEW)]
     if shrunk:
-        text = f"{called(subject)} found much less than before, and removed nothing: {_named(shrunk, reasons)}"
-        yield AmissCondition(NotificationKind.CRAWL_SHRANK, subject, text, job, lasts=lasts)
+        text = f"{what} found much less than before, and removed nothing: {_named(shrunk, reasons)}"
+        yield AmissCondition(NotificationKind.CRAWL_SHRANK, subject, text, job, lasts=lasts, since=ended)
     others = [host for host in reasons if host not in shrunk]
     if others or not shrunk:
         why = _named(others, reasons) or _first(list(warnings), "lines")
-        text = f"{called(subject)} is incomplete{f': {why}' if why else ''}"
-        yield AmissCondition(NotificationKind.CRAWL_INCOMPLETE, subject, text, job, lasts=lasts)
+        text = f"{what} is incomplete{f': {why}' if why else ''}"
+        yield AmissCondition(NotificationKind.CRAWL_INCOMPLETE, subject, text, job, lasts=lasts, since=ended)
+
+
+def _time(text: object) -> datetime | None:
+    """Return a time of a report or job; None for what is none."""
+    with suppress(Damaged):
+        return parse_time(str(text))
+    return None
 
 
 def _reasons(summary: Mapping[str, Any]) -> Iterator[tuple[object, object]]:
@@ -176,11 +193,13 @@ def captured_something(summary: Mapping[str, Any]) -> bool:
     return bool(summary.get("commit_tags")) or (isinstance(documents, dict) and any(documents.values()))
 
 
-def failed_job(subject: str, job: str, reason: str, failures: int) -> AmissCondition:
-    """Return the condition of a job that failed, or died, so many times in a row."""
+def failed_job(
+    subject: str, job: str, reason: str, failures: int, *, updated: str = "", page: str = ""
+) -> AmissCondition:
+    """Return the condition of a job that failed, or died, so many times in a row; `page` is the URL that it saves."""
     times = f" {failures} times in a row" if failures > 1 else ""
-    text = f"{called(subject)} failed{times}: {reason or 'its process ended without a word'}"
-    return AmissCondition(NotificationKind.CRAWL_FAILED, subject, text, job)
+    text = f"{called(subject, page)} failed{times}: {reason or 'its process ended without a word'}"
+    return AmissCondition(NotificationKind.CRAWL_FAILED, subject, text, job, since=_time(updated))
 
 
 def has_captured_nothing(publication: Publication, since: datetime, at: datetime) -> AmissCondition | None:
@@ -198,13 +217,15 @@ def has_captured_nothing(publication: Publication, since: datetime, at: datetime
     return AmissCondition(NotificationKind.NOTHING_CAPTURED, publication.name, text)
 
 
-def waits(record: str, title: str, *, has_passed: bool, must_wait: bool = True) -> AmissCondition:
-    """Return the condition of a crawl that waits for a decision, or whose check found something."""
+def waits(
+    record: str, title: str, *, has_passed: bool, must_wait: bool = True, since: datetime | None = None
+) -> AmissCondition:
+    """Return the condition of a crawl that waits for a decision, or whose check found something, since its end."""
     if has_passed:
         text = f"a crawl waits for its release: {title}"
-        return AmissCondition(NotificationKind.WAITS_FOR_RELEASE, record, text, record=record)
+        return AmissCondition(NotificationKind.WAITS_FOR_RELEASE, record, text, record=record, since=since)
     text = f"the check of a crawl found something{', and it waits' if must_wait else ''}: {title}"
-    return AmissCondition(NotificationKind.CHECK_FAILED, record, text, record=record)
+    return AmissCondition(NotificationKind.CHECK_FAILED, record, text, record=record, since=since)
 
 
 def longer_than(since: datetime, at: datetime, bound: timedelta) -> bool:

@@ -18,14 +18,17 @@ from webarcfs.archive.model.metadata import format_time, format_utc
 _LONGEST_SUBJECT, _LONGEST_TEXT = 150, 2000
 #: Parts that a mail names; the JSON has all.
 _MOST_PARTS = 100
-#: What a person does about it, as a command.
-_COMMANDS: Mapping[str, str] = {
+#: The commands that show more of it, and those that do something about it.
+_TO_SEE: Mapping[str, str] = {
     NotificationKind.CRAWL_FAILED: "webarc-agent job show {job}",
     NotificationKind.CRAWL_INCOMPLETE: "webarc-agent report {job}",
     NotificationKind.CRAWL_SHRANK: "webarc-agent report {job}",
     NotificationKind.CHECK_FAILED: "webarc-agent record show {record}",
-    NotificationKind.WAITS_FOR_RELEASE: "webarc-agent record release {record}",
+    NotificationKind.WAITS_FOR_RELEASE: "webarc-agent record show {record}",
     NotificationKind.NOTHING_CAPTURED: "webarc-agent status",
+}
+_TO_DO: Mapping[str, str] = {
+    NotificationKind.WAITS_FOR_RELEASE: "webarc-agent record release {record}",
     NotificationKind.INDEX_BEHIND: "webarc-agent index",
     NotificationKind.AGENT_DOWN: "webarc-agent start",
     NotificationKind.BACKUP_OLD: "webarc-agent backup DIR",
@@ -107,8 +110,9 @@ def _lines(notification: Notification, archive: str, host: str) -> Iterator[str]
         yield f"Record: {one_line(notification.record)}"
     if not notification.parts and notification.kind != NotificationGroup.TEST:
         yield f"Since: {format_time(notification.since)} (CET)"
-    if command := _COMMANDS.get(notification.kind):
-        yield f"See: {one_line(command.format(job=notification.job, record=notification.record))}"
+    for label, commands in (("See", _TO_SEE), ("What to do", _TO_DO)):
+        if command := commands.get(notification.kind):
+            yield f"{label}: {one_line(command.format(job=notification.job, record=notification.record))}"
 
 
 def _sentence(text: str) -> str:

@@ -18,7 +18,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.crawl.job_folder import JobState, Phase, is_patch, kind_of, load_item, publication_of
+from agent.crawl.job_folder import (
+    ITEM_FILE,
+    JobState,
+    Phase,
+    is_page,
+    is_patch,
+    kind_of,
+    load,
+    load_item,
+    publication_of,
+)
 from agent.indexing import fulltext
 from agent.maintenance.backup_mark import MARK
 from agent.notifying import conditions
@@ -149,7 +159,7 @@ def _crawls(watched: WatchedArchive, seen: Mapping[str, SeenCrawl], findings: _F
         if name in newest:
             findings.amiss += _of_newest(watched, name, newest[name], findings)
     jobs = scheduler.open_jobs(watched.archive)
-    _jobs(jobs, findings)
+    _jobs(watched, jobs, findings)
     _nothing_captured(watched, known, jobs, findings)
     return known
 
@@ -208,14 +218,26 @@ def _ended(watched: WatchedArchive, name: str) -> tuple[dict[str, Any] | None, t
         return None, ()
 
 
-def _jobs(jobs: tuple[JobState, ...], findings: _Findings) -> None:
+def _jobs(watched: WatchedArchive, jobs: tuple[JobState, ...], findings: _Findings) -> None:
     """Add the jobs that failed, also while they are tried again; a job that was stopped neither failed nor is over."""
     for job in jobs:
         subject = kind_of(job.job)
         if job.state is Phase.FAILED or job.failures:
-            findings.amiss.append(conditions.failed_job(subject, job.job, job.reason, job.failures))
+            page = _page_of(watched, job.job) if is_page(job.job) else ""
+            findings.amiss.append(
+                conditions.failed_job(subject, job.job, job.reason, job.failures, updated=job.updated, page=page)
+            )
         else:
             findings.unsure.add((NotificationKind.CRAWL_FAILED, subject))
+
+
+def _page_of(watched: WatchedArchive, job: str) -> str:
+    """Return the URL that an open job saves; empty where that cannot be read."""
+    with suppress(Damaged, OSError):
+        definition = load(watched.archive.jobs / job)
+        if definition is not None and definition.page is not None:
+            return definition.page.url
+    return ""
 
 
 def _nothing_captured(
@@ -257,13 +279,25 @@ def _records(watched: WatchedArchive, findings: _Findings) -> None:
     failed = {row.id for row in unlike}
     for row in waiting:
         if row.id not in failed:
-            findings.amiss.append(conditions.waits(row.id, _title(row), has_passed=row.progress.passed))
+            ended = _ended_at(watched, row.id)
+            findings.amiss.append(conditions.waits(row.id, _title(row), has_passed=row.progress.passed, since=ended))
     for row in unlike:
         is_newest = newest.get(row.publication, (0, 0))[1] <= int(row.date.timestamp())
         if row.id in must_wait or is_newest:
-            condition = conditions.waits(row.id, _title(row), has_passed=False, must_wait=row.id in must_wait)
+            condition = conditions.waits(
+                row.id, _title(row), has_passed=False, must_wait=row.id in must_wait, since=_ended_at(watched, row.id)
+            )
             findings.amiss.append(condition)
 
 
+def _ended_at(watched: WatchedArchive, record: str) -> datetime | None:
+    """Return when the job of a record ended: when its report was written. None where it has no report."""
+    with suppress(OSError):
+        return from_epoch((watched.archive.reports / record / ITEM_FILE).stat().st_mtime)
+    return None
+
+
 def _title(row: RecordRow) -> str:
-    return f"{row.title or row.publication}, {from_epoch(row.date.timestamp()):%Y-%m-%d}"
+    """Return what a crawl is called, with its date; the title that no person gave has that already."""
+    title, date = row.title or row.publication, f"{from_epoch(row.date.timestamp()):%Y-%m-%d}"
+    return title if date in title else f"{title}, {date}"

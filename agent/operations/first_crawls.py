@@ -20,7 +20,8 @@ _BEFORE_THE_FIRST = timedelta(minutes=1)
 def first_start(archive: Archive) -> datetime:
     """Return when a new publication starts about which nobody says more: a whole minute, from which intervals count.
 
-    While an agent runs it is one to two minutes ahead; else it is now, and the first crawl begins with the agent.
+    While an agent runs it is one to two minutes ahead (`scheduler.EARLY`); else it is now, and the first crawl begins
+    with the agent.
     """
     at = now()
     minute = at.replace(second=0, microsecond=0)

@@ -15,11 +15,12 @@ from typing import Any
 
 from agent.crawl import job_folder, job_orders, scope, server_locks
 from agent.crawl.frontier import ADDED, WAITS
-from agent.crawl.job_folder import JobState, publication_of
+from agent.crawl.job_folder import JobState, kind_of, publication_of
 from agent.crawl.job_orders import Order, OrderWord
 from agent.crawl.politeness import LONGEST_PAUSE
 from agent.crawl.vocabulary import UrlState
-from agent.reports import tables
+from agent.reports import tables, url_fates
+from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
@@ -32,6 +33,8 @@ LONGEST_REASON = 500
 #: Most URLs that one order adds; a list of more is a crawl of its own.
 MOST_URLS = 100
 _OF_URLS = (OrderWord.EXCLUDE, OrderWord.ADD, OrderWord.WAIT)
+#: Hosts that are named of those that an order means.
+MOST_MATCHING = 10
 #: Seconds until a job that has taken an order to add URLs has them.
 _SECONDS_TO_ADD = 1.0
 #: What stands behind an order: in words, how many values at least and at most.
@@ -49,10 +52,22 @@ def find(archive: Archive, name: str) -> Path:
     matching_folders = [path for path in folders if name in (path.name, publication_of(path.name))]
     if matching_folders:
         return matching_folders[-1]
-    if "/" not in name and (archive.reports / name).is_dir():
-        raise job_orders.ended(name)
+    if ended_job := find_ended(archive, name):
+        raise job_orders.ended(ended_job)
     names = ", ".join(path.name for path in folders) or "none"
     raise NotFound(f"there is no open job {name}; there are: {names}")
+
+
+def find_ended(archive: Archive, name: str) -> str:
+    """Return the job that has ended, by its name, its record or its publication (its newest); empty where none has."""
+    if "/" in name or name.startswith("."):
+        return ""
+    if (archive.reports / name).is_dir():
+        return name
+    catalogue = Catalogue(archive)
+    if catalogue.has(name) and (archive.reports / (job := catalogue.read(name)[0].job_name)).is_dir():
+        return job
+    return next((job for job in url_fates.report_names(archive) if kind_of(job) == name), "")
 
 
 def words_for(state: JobState) -> tuple[OrderWord, ...]:
@@ -118,6 +133,19 @@ def give(folder: Path, word: str, values: tuple[str, ...], by: str, reason: str 
     return job_orders.give(folder, wanted, value, by=by, reason=reason_of(reason))
 
 
+def matching_hosts(folder: Path, word: str, values: tuple[str, ...]) -> list[str] | None:
+    """Return the hosts of an open job that an order is about, before it is given: then they may be hosts no more.
+
+    None for an order about no host, and where nobody knows.
+    """
+    if word not in (OrderWord.EXCLUDE, OrderWord.WAIT) or not values:
+        return None
+    pattern = values[0].lower()
+    with suppress(WebarcError, OSError), job_folder.looked_at(folder) as frontier:
+        return sorted(host.domain for host in frontier.hosts_now() if scope.matches_host((pattern,), host.domain))
+    return None
+
+
 def what_became(folder: Path, order: Order) -> Iterator[str]:
     """Yield what a job that took an order to add URLs made of each, where it can be seen."""
     if order.word is not OrderWord.ADD:
@@ -152,7 +180,8 @@ def hosts_now(archive: Archive, folder: Path) -> list[dict[str, Any]]:
         rows.append(
             {
                 "host": host.domain,
-                "waiting": host.waiting + host.fetching,
+                "waiting": host.waiting,
+                "fetching": host.fetching,
                 "next": "" if is_now or at is None else format_time(from_epoch(math.ceil(at))),
                 "last": host.word,
                 "wait": wait,

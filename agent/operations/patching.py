@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -13,21 +15,28 @@ from agent.crawl import job_folder
 from agent.crawl.discovery import judge_once_more
 from agent.crawl.job_folder import Definition, Patch, publication_of
 from agent.crawl.scope import scope_of
+from agent.crawl.vocabulary import CUT
 from agent.jobs import crawljob
 from agent.operations.records import catalogue_of
 from agent.reports import missing_urls
+from agent.reports.explanations import BOUNDS
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Acting
+from webarcfs.archive.catalogue.record import Record
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
-from webarcfs.archive.model.errors import NotFound, StepRefused, UsageError
+from webarcfs.archive.config.validators import Interval
+from webarcfs.archive.model.errors import Damaged, NotFound, StepRefused, UsageError
+from webarcfs.archive.model.metadata import from_epoch
 
 #: Words that a line names of URLs that are not asked for.
 _MOST_WORDS = 20
 #: URLs that a person may name for one patch.
 MOST_URLS = 1_000
+#: Months are as long as from this day on.
+_ANY_DAY = from_epoch(0)
 #: What stands for a word where a URL that is named is archived already, or is no page.
 ARCHIVED = "archived"
 
@@ -45,6 +54,16 @@ class PlannedPatch:
     urls: int
     left_out: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def left_by_end(self) -> tuple[str, ...]:
+        """The words of URLs that it does not ask for, since a bound or a person ended the crawl before them."""
+        return tuple(str(word) for word in CUT if self.left_out.get(word))
+
+    @property
+    def main_word(self) -> str:
+        """The word of most URLs that it does not ask for; empty without any."""
+        return min(self.left_out, key=lambda word: (-self.left_out[word], word), default="")
+
     def text_of_left_out(self) -> str:
         """Return the URLs that it does not ask for, the most of a word first; bounded."""
         ranked = sorted(self.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -60,14 +79,16 @@ def plan(
     word: str = "",
     url: str = "",
     urls: Sequence[str] = (),
+    cut: bool = False,
     acting: Acting | None = None,
     counts: bool = True,
 ) -> PlannedPatch:
     """Return the patch of the crawl of a job that has ended. Unless it `counts`, it reads no further than to one URL.
 
-    With `urls` it is exactly these; those that the settings of the crawl leave out are counted, and not asked for.
-    Raises NotFound without its report or record, StepRefused if the record takes none, Forbidden, and UsageError for
-    what is no word of crawl.log, no pattern, no URL, or for too many of them.
+    Without a word it asks for what failed, and with `cut` also for what the end of the crawl left. With `urls` it is
+    exactly these; those that the settings of the crawl leave out are counted, and not asked for. Raises NotFound
+    without its report or record, StepRefused if the record takes none, Forbidden, and UsageError for what is no word of
+    crawl.log, no pattern, no URL, or for too many of them.
     """
     if len(urls) > MOST_URLS:
         raise UsageError(f"{len(urls)} URLs are too many to be named; {MOST_URLS} are the most")
@@ -82,7 +103,7 @@ def plan(
         raise StepRefused(f"{record.id} takes no patch: {why}")
     named = tuple(sorted({validators.start_url(text) for text in urls}))
     patch = Patch(
-        record=record.id, job=job, word=word.strip(), url=_pattern(url), by=acting.name, urls=named,
+        record=record.id, job=job, word=word.strip(), url=_pattern(url), by=acting.name, urls=named, cut=cut,
         **asdict(acting.warrant(Right.CAPTURE)),
     )  # fmt: skip
     asked = recording.definition_of(archive, record, settings)
@@ -111,6 +132,37 @@ def _of_urls(archive: Archive, asked: Definition, patch: Patch) -> PlannedPatch:
     return PlannedPatch(dataclasses.replace(asked, patch=patch), patch, len(wanted), left_out)
 
 
+@dataclass(frozen=True, slots=True)
+class BoundOfCrawl:
+    """A setting by which a crawl ended: its name, its value then and now. `holds`: it is no larger now."""
+
+    setting: str
+    then: int | Interval
+    now: int | Interval
+
+    @property
+    def holds(self) -> bool:
+        """Whether a patch ends by it, too, when it is as large as the crawl was."""
+        return 0 < _extent(self.now) <= (_extent(self.then) or math.inf)
+
+
+def _extent(value: int | Interval) -> float:
+    return (value.after(_ANY_DAY) - _ANY_DAY).total_seconds() if isinstance(value, Interval) else value
+
+
+def bound_of(archive: Archive, settings: Settings, record: Record, word: str) -> BoundOfCrawl | None:
+    """Return the setting for which a crawl ended with a word; None where no setting ended it."""
+    if (setting := BOUNDS.get(word)) is None:
+        return None
+    now = recording.publication_of(archive, record, settings).crawl
+    then = now
+    content = catalogue_of(archive).file(f"publications/{record.publication}.json")
+    if content is not None:
+        with suppress(Damaged):
+            then = job_folder.parsed(content).publication.crawl
+    return BoundOfCrawl(setting, getattr(then, setting), getattr(now, setting))
+
+
 def begin(archive: Archive, planned: PlannedPatch) -> Path:
     """Write a patch down as a job, which the agent then runs; return its folder. Raises Busy."""
     with job_folder.alone(archive, planned.definition.publication.name):
@@ -131,7 +183,7 @@ def _count(archive: Archive, patch: Patch, feed: str, *, counts: bool) -> tuple[
     number = 0
     left_out = Counter[str]()
     for line in crawljob.not_archived(archive, patch, feed):
-        if missing_urls.is_chosen(line, patch.word, patch.url):
+        if missing_urls.is_chosen(line, patch.word, patch.url, cut=patch.cut):
             number += 1
         else:
             left_out[line.reason] += 1

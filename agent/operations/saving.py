@@ -33,8 +33,9 @@ from agent.reports.tables import LogLine
 from webarcfs.archive.catalogue.record import PAGE
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import SAVED, AtDeadline, Fetcher, Settings
+from webarcfs.archive.config.settings import SAVED, AtDeadline, Fetcher, Publication, Settings
 from webarcfs.archive.config.validators import Interval, start_url
+from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.sites import split_port
@@ -106,6 +107,13 @@ def publication_name(url: str) -> str:
 _LONGEST, _MOST_BYTES, _MOST_DOCUMENTS = Interval(15, "minute"), 1_000_000_000, 2_000
 
 
+def publication_of(settings: Settings, url: str = "") -> Publication:
+    """Return the publication that a saved page is added to, as the settings have it; without a URL, any host's."""
+    name = publication_name(url) if url else f"{SAVED}host"
+    own = next((publication for publication in settings.publications if url and publication.name == name), None)
+    return own or settings.unlisted(name, release=settings.save.release or settings.release.release)
+
+
 def define(
     settings: Settings, page: SavedPage, *, fetcher: str = "", values: dict[str, Any] | None = None
 ) -> Definition:
@@ -113,9 +121,7 @@ def define(
 
     `values` are settings of a crawl that go before these. Raises SettingsError.
     """
-    name = publication_name(page.url)
-    own = next((publication for publication in settings.publications if publication.name == name), None)
-    publication = own or settings.unlisted(name, release=settings.save.release or settings.release.release)
+    publication = publication_of(settings, page.url)
     given: dict[str, Any] = {"fetcher": Fetcher(fetcher)} if fetcher else {}
     crawl = config.override(publication.crawl, {**given, **(values or {})}, "saving a page")
     crawl = dataclasses.replace(
@@ -324,6 +330,15 @@ def lines_of(archive: Archive, job: str, url: str) -> list[LogLine]:
             followed[here] = target
         return list(followed.values())
     return []
+
+
+def snapshot_of(archive: Archive, job: str, url: str) -> str:
+    """Return the commitTag of the snapshot that an ended job made of a URL's host; empty where there is none."""
+    with contextlib.suppress(Damaged, OSError):
+        item = job_folder.load_item(archive.reports / job)
+        host = split(arc_path(url))[0]
+        return next((tag for tag in item.tags if tag.partition("@")[2] == host), "") if item is not None else ""
+    return ""
 
 
 def why_not(lines: list[LogLine]) -> list[str]:

@@ -172,10 +172,13 @@ class UrlPage:
 def chosen(
     archive: Archive, job: str, selection: UrlSelection, on_read: Callable[[], None] = lambda: None
 ) -> Iterator[LogLine]:
-    """Yield the lines of a list, of a crawl as its patches left it, in the order of its log.
+    """Yield the lines of a list, of a crawl as its patches left it, or of one that is open, in the order of its log.
 
     `on_read` is called for each line that is read. Raises NotFound, Damaged, and what the thread's deadline raises.
     """
+    if not (archive.reports / job).is_dir():
+        yield from chosen_of_open(archive.jobs / job, selection, on_read)
+        return
     if missing_urls.patches_of(archive, job):
         for line in missing_urls.lines(archive, job):
             on_read()
@@ -188,10 +191,16 @@ def chosen(
                 yield line
 
 
-def chosen_of_open(folder: Path, selection: UrlSelection) -> Iterator[LogLine]:
+def chosen_of_open(
+    folder: Path, selection: UrlSelection, on_read: Callable[[], None] = lambda: None
+) -> Iterator[LogLine]:
     """Yield the lines of a list of a job that still fetches, as far as its log is there. Raises NotFound, Damaged."""
     with crawl_log.reading(folder) as log:
-        yield from (line for line in tables.parsed(log, live=True) if selection.takes(line, live=True))
+        for line in tables.parsed(log, live=True):
+            clocks.check()
+            on_read()
+            if selection.takes(line, live=True):
+                yield line
 
 
 def _near(log: Iterable[str], selection: UrlSelection, on_read: Callable[[], None]) -> Iterator[str]:

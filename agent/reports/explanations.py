@@ -56,6 +56,14 @@ _PLAINLY: dict[str, str] = {
     Reason.BROWSER_SCROLL: "Scrolling had not come to the page's end after as many steps as are made.",
     Reason.BROWSER_ROUTES: "The page has more links within itself by “#/” and “#!” than a browser shows (100).",
 }
+#: Word with which a crawl ended before its end → what that means for all of it.
+_ENDS: dict[str, str] = {
+    Reason.OVER_SIZE: "The crawl ended early: it had as many bytes as it may take.",
+    Reason.OVER_TIME: "The crawl ended early: it had taken as long as it may.",
+    Reason.STOPPED: "A person ended the crawl early.",
+}
+#: Word with which a crawl ended before its end → the setting of the publication that is its bound.
+BOUNDS: dict[str, str] = {Reason.OVER_SIZE: "max_total_size", Reason.OVER_TIME: "max_duration"}
 _BY_WORD: dict[str, str] = {
     **{str(word): word.sentence for word in (*Reason, *Result)},
     **{str(word): text for word, text in _PLAINLY.items()},
@@ -86,6 +94,11 @@ def explanation_of(word: str) -> str:
         return (_BY_STATUS.get(number) or _BY_STATUS.get(number // 100) or "") if number > 0 else tables.meaning(number)
     stem, colon, _ = word.partition(":")
     return _BY_WORD.get(word) or _BY_WORD.get(stem + colon) or ""
+
+
+def explain_end(word: str) -> str:
+    """Return what it means that a crawl, or a host of it, ended with a word of crawl.log; empty for another text."""
+    return _ENDS.get(word) or explanation_of(word)
 
 
 # == advice, pure =====================================================================================================
@@ -284,7 +297,15 @@ _ALL_ADVICE = tuple(dict.fromkeys((*_ADVICE.values(), *_ADVICE_BY_STATUS.values(
 _HTTP_STATUS = re.compile(r"status (\d{3})", re.ASCII)
 #: All texts that the desk shows, each once.
 TEXTS = tuple(
-    dict.fromkeys((*_BY_WORD.values(), *_BY_STATUS.values(), *_MEANINGS, *(advice.at_desk for advice in _ALL_ADVICE)))
+    dict.fromkeys(
+        (
+            *_BY_WORD.values(),
+            *_ENDS.values(),
+            *_BY_STATUS.values(),
+            *_MEANINGS,
+            *(advice.at_desk for advice in _ALL_ADVICE),
+        )
+    )
 )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from agent.crawl import crawl_log, job_folder, scope
 from agent.crawl.vocabulary import (
+    CUT,
     DECISIONS,
     IN_CRAWL_LOG,
     NOT_TRIED,
@@ -147,15 +148,15 @@ def is_word(word: str) -> bool:
     )
 
 
-def is_chosen(line: LogLine, word: str = "", url: str = "") -> bool:
+def is_chosen(line: LogLine, word: str = "", url: str = "", *, cut: bool = False) -> bool:
     """Return whether a patch asks for a URL again: a failure, or of this word; a word before a colon stands for all.
 
-    `url` is a host, or a host and a path, with `*`.
+    `url` is a host, or a host and a path, with `*`. `cut`: without a word, also what the end of the crawl left.
     """
     if url and not scope.covers(url, line.host, line.url):
         return False
     if not word:
-        return has_failed(line)
+        return has_failed(line) or (cut and line.reason in CUT and could_be_asked_for(line))
     has_word = any(name == word or name.startswith(f"{word}:") for name in words_of(line))
     return has_word and could_be_asked_for(line)
 

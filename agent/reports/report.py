@@ -38,6 +38,7 @@ from agent.crawl.frontier import (
 from agent.crawl.job_folder import Job, JobState, save_item
 from agent.crawl.vocabulary import (
     CERTIFICATE_FAULTS,
+    CUT,
     DECISIONS,
     TOO_FEW,
     UNWANTED,
@@ -355,6 +356,11 @@ class Missing:
             )
         if self.has_failures and is_published:
             texts.append(f"`webarc-agent crawl --missing {job}` asks again for what failed")
+        texts += [
+            f"`webarc-agent crawl --missing {job} --word {word}` asks for what its end left"
+            for word in CUT
+            if is_published and self.unwanted.get(word)
+        ]
         return texts
 
     def lines(self) -> list[str]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from agent.crawl import job_folder
@@ -29,6 +30,7 @@ from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Busy, Damaged, SettingsError
 from webarcfs.archive.model.metadata import format_time, now, parse_time
+from webarcfs.archive.repair import damage_note
 from webarcfs.archive.system import files, locks
 from webarcfs.archive.system.processes import Process
 
@@ -120,12 +122,19 @@ def overview(archive: Archive) -> dict[str, Any]:
     return {
         "archive": str(archive.root),
         "agent": None if agent is None else {"pid": agent.pid, "since": agent.since},
+        "damage_met": None if (met := damage_note.met_at(archive)) is None else format_time(met),
         "settings_faults": faults,
-        "settings_warnings": disagreeing(settings),
+        "settings_warnings": [*map(str, disagreements(settings))],
         "publications": [_publication(archive, named, past) for named in _all(settings, past)],
         "jobs": [_job(job) for job in past.open],
         "refused": list(past.refused),
     }
+
+
+def damage_line(summary: dict[str, Any]) -> str:
+    """Return the line on damage that was met, by the content of `status --json`. Pure."""
+    command = f"webarc-agent verify --archive {quote(summary['archive'])}"
+    return f"something in the archive could not be read, {summary['damage_met']}; `{command}` names it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,8 @@ class StatusFault:
 def problems(summary: dict[str, Any], at: datetime) -> list[StatusFault]:
     """Return what is wrong by the content of `status --json`, the gravest first. Pure."""
     faults = [StatusFault(f"webarc.toml: {line}") for line in summary["settings_faults"]]
+    if summary["damage_met"]:
+        faults.append(StatusFault(damage_line(summary)))
     crawled = [publication for publication in summary["publications"] if publication["next"] is not None]
     if summary["agent"] is None and crawled:
         faults.append(StatusFault("no agent runs"))
@@ -158,25 +169,66 @@ def problems(summary: dict[str, Any], at: datetime) -> list[StatusFault]:
     return sorted(faults, key=lambda fault: not fault.is_grave)
 
 
-def disagreeing(settings: Settings) -> list[str]:
-    """Return a line for each host of two publications that differ in when readers may see their captures."""
-    names_by_host: dict[str, dict[tuple[str, str], str]] = {}
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Publications of one host that differ in when readers may see their crawls; all of the host, by their names."""
+
+    host: str
+    publications: tuple[Publication, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the publications."""
+        return tuple(publication.name for publication in self.publications)
+
+    def others(self, name: str) -> tuple[Publication, ...]:
+        """Return those whose rule is another than that of one of them; none if that is none of them."""
+        rules = {publication.name: _rule_of(publication) for publication in self.publications}
+        return tuple(known for known in self.publications if name in rules and _rule_of(known) != rules[name])
+
+    def __str__(self) -> str:
+        """Return it as a line for who has a terminal."""
+        rules = [
+            f"{publication.name} ({publication.release}"
+            + (f", closed_for {publication.closed_for}" if publication.closed_for is not None else "")
+            + ")"
+            for publication in self.publications
+        ]
+        return (
+            f"{self.host}: {', '.join(rules[:-1])} and {rules[-1]} differ in release or closed_for; readers see a page "
+            "as soon as any of them shows it; `webarc-agent publication edit NAME --set release=WORD` sets them alike"
+        )
+
+
+def _rule_of(publication: Publication) -> tuple[str, str]:
+    return str(publication.release), str(publication.closed_for or "")
+
+
+def disagreements(settings: Settings) -> list[Disagreement]:
+    """Return the hosts of publications that differ in when readers may see their crawls, without retired ones."""
+    by_host: dict[str, dict[str, Publication]] = {}
     for publication in settings.publications:
-        for url in publication.named_urls:
-            host = split(arc_path(url))[0]
-            names_by_host.setdefault(host, {}).setdefault(
-                (publication.release, str(publication.closed_for or "")), publication.name
-            )
+        for url in publication.named_urls if not publication.retired else ():
+            by_host.setdefault(split(arc_path(url))[0], {})[publication.name] = publication
     return [
-        f"{host}: {' and '.join(sorted(names.values()))} differ in release or closed_for; readers see what any shows"
-        for host, names in sorted(names_by_host.items())
-        if len(names) > 1
+        Disagreement(host, tuple(publication for _, publication in sorted(known.items())))
+        for host, known in sorted(by_host.items())
+        if len(set(map(_rule_of, known.values()))) > 1
     ]
 
 
 def shown_state(job: JobState) -> Phase:
     """Return the state of an open job: interrupted if its process died without writing its end."""
     return job.state if job.runs or job.state not in AT_WORK or not job.pid else Phase.INTERRUPTED
+
+
+def state_word(job: JobState) -> str:
+    """Return the state of an open job as people are told: `paused`, or `deadline`, of one that waits for an order.
+
+    The process of such a job may end, and the job is not interrupted by that.
+    """
+    state = shown_state(job)
+    return job.held if job.held and state in {*AT_WORK, Phase.INTERRUPTED} else str(state)
 
 
 def _all(settings: Settings, past: History) -> list[tuple[str, Publication | None]]:
@@ -197,7 +249,7 @@ def _publication(archive: Archive, named: tuple[str, Publication | None], past: 
         "next": _next(publication, past, at),
         "retired": publication is not None and publication.retired,
         "jobs": jobs,
-        "last": _last(archive, past.last.get(name)),
+        "last": _last(archive, past.newest(name)),
     }
 
 
@@ -238,8 +290,11 @@ def _job(job: JobState) -> dict[str, Any]:
         *("documents", "failures", "again", "a_second", "left", "latest_end", "held", "orders"),
     )
     values = dataclasses.asdict(job if job.runs else dataclasses.replace(job, a_second=0.0, left=None))
+    ended_silently = shown_state(job) != job.state and not job.held
     return {name: values[name] for name in kept} | {
-        "state": str(shown_state(job)),
+        "state": state_word(job),
+        "urls": job.counted_urls,
+        "unread": job.unread,
         "running": job.runs,
-        "reason": job.reason or ("its process ended without a word" if shown_state(job) != job.state else ""),
+        "reason": job.reason or "its process ended without a word" * ended_silently,
     }

@@ -59,6 +59,10 @@ _BACKUP = MetricFamily(
     "webarc_backup_last_success_timestamp_seconds",
     "When the last backup to the folder of the settings was finished; 0 without one.",
 )
+_ANY_BACKUP = MetricFamily(
+    "webarc_backup_any_last_success_timestamp_seconds",
+    "When the last backup to any folder was finished, also one by hand; 0 if none is known.",
+)
 _FREE = MetricFamily("webarc_disk_free_bytes", "Free space of the disk with the archive.")
 _SIZE = MetricFamily("webarc_disk_size_bytes", "Size of the disk with the archive.")
 _READABLE = MetricFamily("webarc_readable", "Whether a part of the archive could be read for these figures.")
@@ -67,6 +71,9 @@ _COUNT = MetricFamily("webarc_publications", "Publications, by whether they are 
 _SUCCESS = MetricFamily(
     "webarc_publication_last_success_timestamp_seconds",
     f"When its newest complete crawl ended; 0 if none of the last {_REPORTS_BACK} was.",
+)
+_FIRST = MetricFamily(
+    "webarc_publication_first_start_timestamp_seconds", "When the first of its crawls began, or is due where none has."
 )
 _RESULT = MetricFamily("webarc_publication_last_result", "How its newest crawl ended.", MetricKind.STATE_SET)
 _FINISHED = MetricFamily("webarc_publication_last_finish_timestamp_seconds", "When its newest crawl ended.")
@@ -79,7 +86,7 @@ _RUNNING = MetricFamily("webarc_publication_running", "Whether it is being crawl
 _FAILURES = MetricFamily("webarc_publication_failures", "Failures in a row of its open job.")
 #: In the order of the page; the lines of a publication have the same order.
 _OF_PUBLICATION = (
-    _SUCCESS, _RESULT, _FINISHED, _DOCUMENTS, _BYTES, _DURATION, _NEXT, _INTERVAL, _RUNNING, _FAILURES,
+    _SUCCESS, _FIRST, _RESULT, _FINISHED, _DOCUMENTS, _BYTES, _DURATION, _NEXT, _INTERVAL, _RUNNING, _FAILURES,
 )  # fmt: skip
 
 
@@ -200,6 +207,13 @@ class _Reports:
                 success = ended.finished
                 break
         return names[-1], self._read(names[-1]), success
+
+    def first(self, publication: str) -> tuple[datetime, ...]:
+        """Return when the oldest crawl of a publication began; nothing where it has none."""
+        for name in self._names.get(publication, ()):
+            with suppress(Damaged):  # the digits are those of no time
+                return (parse_compact_time(name.partition("-")[0]),)
+        return ()
 
     def _read(self, name: str) -> _Ended | None:
         if name not in self._ended:
@@ -347,6 +361,8 @@ class ArchiveMetrics:
         if settings.backup_to:
             finished = backup_mark.finished_at(Path(settings.backup_to))
             yield Sample(_BACKUP, finished.timestamp() if finished else 0, {})
+        last = backup_mark.last_of(self._archive)
+        yield Sample(_ANY_BACKUP, last[0].timestamp() if last else 0, {})
 
     def _count_waiting(self) -> int:
         """Return how many records wait for a release; they are counted when the catalogue has another state."""
@@ -390,15 +406,18 @@ class ArchiveMetrics:
             result = "complete" if ended.is_complete else "incomplete"
         if job.is_failed:
             result = "failed"
+        first = min((begun.timestamp() for begun in (*job.begun, *self._reports.first(name))), default=math.nan)
         due = interval = math.nan
         if not publication.retired:
             runs = job.begun | _begun(report)
             due = scheduler.next_due(publication, runs, now()).timestamp()
+            first = due if math.isnan(first) else first
             interval = publication.crawl.interval.seconds
             if not runs and due > now().timestamp():
                 success = math.nan  # its time has not come: there is nothing to be late with
         values: dict[MetricFamily, float] = {
             _SUCCESS: success,
+            _FIRST: first,
             _FINISHED: ended.finished if ended else math.nan,
             _DOCUMENTS: ended.documents if ended else math.nan,
             _BYTES: ended.bytes if ended else math.nan,

@@ -1,9 +1,11 @@
 """Computes which publications are due.
 
 A publication with a start date is due on that date and at each interval counted from it: a monthly publication that
-starts on the 31st is due on the last day of shorter months and on the 31st again. A publication without a start date is
-due at once, then one interval after its last run began. Missed runs are made up by one run. The archive's CET has no
-summer time.
+starts on the 31st is due on the last day of shorter months and on the 31st again. A crawl that a person begins while a
+new publication waits for its start is its first one: none follows it at the start.
+
+A publication without a start date is due at once, then one interval after its last run began. Missed runs are made up
+by one run. The archive's CET has no summer time.
 
 The past runs of jobs are read from the folder names in jobs/ and reports/; the scheduler stores nothing. A job's name
 begins with its start time. For a job in jobs/ the last attempt counts as well, so a failure does not make its
@@ -22,6 +24,7 @@ from pathlib import Path
 
 from agent.crawl import job_folder
 from agent.crawl.job_folder import JobState
+from webarcfs.archive.catalogue.record import OCCASION
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.config.validators import Interval
@@ -33,6 +36,8 @@ from webarcfs.archive.model.metadata import compact_time, now, parse_compact_tim
 
 #: A run further in the future was named by a wrong clock, and is ignored.
 AHEAD = timedelta(minutes=1)
+#: A run this long before the start of a publication is its first one: so long a new one waits at most by itself.
+EARLY = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,9 +60,9 @@ def next_due(publication: Publication, runs: Iterable[datetime], at: datetime) -
     """Return when a publication is due next; if it is due already, not later than `at`."""
     last = max((run for run in runs if run <= at + AHEAD), default=None)
     start, interval = publication.start, publication.crawl.interval
-    if last is None or (start is not None and last < start):
+    if last is None or (start is not None and last < start - EARLY):
         return at if start is None else start
-    return interval.after(last) if start is None else _first_after(start, interval, last)
+    return interval.after(last) if start is None else _first_after(start, interval, max(last, start))
 
 
 def _first_after(start: datetime, interval: Interval, last: datetime) -> datetime:
@@ -89,6 +94,11 @@ class History:
     last: dict[str, str]
     open: tuple[JobState, ...]
     refused: tuple[str, ...] = ()
+
+    def newest(self, publication: str) -> str | None:
+        """Return the newest report of a publication, also of a crawl by occasion; None without one."""
+        names = (self.last.get(publication), self.last.get(f"{publication}{OCCASION}"))
+        return max((name for name in names if name is not None), default=None)
 
 
 #: Readings of jobs and reports at most, where jobs end all the time.

@@ -1,4 +1,4 @@
-"""Units of systemd for one archive, written from the templates of examples/.
+"""Units of systemd for one archive, written from the templates of examples/: services, and the timer of `watch`.
 
 The templates are for archives at /srv/webarc-<name>, programs in /usr/local/bin and the user webarc. A unit that is
 written from one has the folder, the owner and the programs of an archive as they are.
@@ -22,7 +22,7 @@ _NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\"'\\]|[\ud800-\udff
 #: Settings of a service that a person's own manager can grant, and does not refuse to some.
 _PERSONAL = re.compile(
     r"(Type|NotifyAccess|RuntimeDirectory\w*|EnvironmentFile|Exec\w+|KillMode|Timeout\w+|WatchdogSec|Restart\w*"
-    r"|LimitNOFILE|UMask|Nice|NoNewPrivileges)="
+    r"|SuccessExitStatus|LimitNOFILE|UMask|Nice|NoNewPrivileges|On\w+Sec)="
 )
 _NEEDS_SYSTEM = re.compile(r"(Wants|After)=network")
 #: Folders that a system's unit does not see, and the line by which it sees them.
@@ -40,11 +40,17 @@ class Part(StrEnum):
     GATEWAY = "gateway"
     ROOM = "room"
     MOUNT = "mount"
+    WATCH = "watch"
 
     @property
-    def template(self) -> str:
-        """The name of the template's file."""
-        return f"webarc-{self}@.service"
+    def kinds(self) -> tuple[str, ...]:
+        """The endings of its units: the first one is that which people start."""
+        return ("timer", "service") if self is Part.WATCH else ("service",)
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The names of the templates' files, in the order of `kinds`."""
+        return tuple(f"webarc-{self}@.{kind}" for kind in self.kinds)
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -56,7 +62,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitOf:
-    """What a unit is for. `is_personal`: for the service manager of a person, who owns the archive.
+    """What units are for. `is_personal`: for the service manager of a person, who owns the archive.
 
     `writes` are folders that it writes beside the archive, such as that of its backup; `reads`, those that it reads.
     """
@@ -74,9 +80,9 @@ class UnitOf:
     is_personal: bool = False
 
     @property
-    def file_name(self) -> str:
-        """The name of its file, which is that of the unit."""
-        return f"webarc-{self.part}@{self.name}.service"
+    def file_names(self) -> tuple[str, ...]:
+        """The names of its files, which are those of the units, in the order of the part's `kinds`."""
+        return tuple(f"webarc-{self.part}@{self.name}.{kind}" for kind in self.part.kinds)
 
 
 def unit_text(template: str, unit: UnitOf) -> str:
@@ -106,7 +112,7 @@ def _own_lines(line: str, unit: UnitOf, paths: Sequence[Path]) -> Iterator[str]:
         line = "EnvironmentFile=-%h/.config/webarc/%i.env"
     elif key == "ReadWritePaths":
         line += "".join(f" {_as_word(path, prefix='-')}" for path in unit.writes)
-    elif key == "WantedBy" and unit.is_personal:
+    elif line == "WantedBy=multi-user.target" and unit.is_personal:
         line = "WantedBy=default.target"
     elif unit.part is Part.ROOM and _listens_at_a_port(unit.options):
         if key == "PrivateNetwork" or line.startswith("# With --listen"):

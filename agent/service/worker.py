@@ -50,7 +50,10 @@ def main(root: str, job: str) -> int:
         if _began(Path(root) / "jobs" / job):  # Busy during the job, for example since git holds a lock
             _log.error("%s", error)
             return End.FAILED
-        _log.warning("%s", error)
+        if (Path(root) / "reports" / job).is_dir():
+            _log.info("another process has finished it")  # a command that saves a page, and nothing is wrong
+        else:
+            _log.warning("%s", error)
         return End.ELSEWHERE
     except WebarcError as error:
         _log.error("%s", error, exc_info=error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -43,7 +44,7 @@ def test_a_wheel_has_all_that_runs_and_nothing_else(dist: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {f"webarcfs/_data/{path.relative_to(_ROOT)}" for path in (_ROOT / "sql").rglob("*.sql")} <= names
-    assert {f"webarcfs/_data/examples/webarc-{part}@.service" for part in Part} <= names
+    assert {f"webarcfs/_data/examples/{name}" for part in Part for name in part.templates} <= names
     for package in ("webarcfs", "agent"):
         folder = _ROOT / package
         ours = {path.relative_to(_ROOT).as_posix() for path in folder.rglob("*") if path.is_file()}
@@ -51,6 +52,19 @@ def test_a_wheel_has_all_that_runs_and_nothing_else(dist: Path) -> None:
         assert ours <= names, "also what is no Python: templates, style sheets, translations"
     assert not [name for name in names if name.endswith(".so")], "what is compiled is for this machine"
     assert not [name for name in names if name.startswith(("tests/", "examples/"))]
+
+
+def test_a_wheel_has_the_documents_with_all_that_they_link_to(dist: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (top,) = {name.partition("/")[0] for name in archive.namelist() if ".data/" in name}
+        folder = f"{top}/data/share/doc/webarcfs/"
+        kept = {name.removeprefix(folder): archive.read(name) for name in archive.namelist() if folder in name}
+    for document in ("README.md", "TROUBLESHOOTING.md"):
+        links = re.findall(r"\]\((?!https?:|#)([^)#]+)", kept[document].decode())
+        assert [link for link in links if link not in kept] == [], document
+    assert {f"examples/{path.name}" for path in (_ROOT / "examples").iterdir() if path.is_file()} <= kept.keys()
+    assert not [name for name in kept if "__pycache__" in name]
 
 
 def test_a_source_archive_has_what_is_in_git(dist: Path) -> None:

@@ -21,6 +21,7 @@ from agent.crawl import crawl_log, job_folder
 from agent.crawl.job_folder import Definition, Patch
 from agent.jobs import crawljob
 from agent.operations import patching
+from agent.operations.patching import BoundOfCrawl
 from agent.reports import missing_urls
 from agent.reports.tables import LogLine
 from tests.support import crawls, desks
@@ -35,6 +36,7 @@ from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication
+from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Exit, TookTooLong, UsageError
 from webarcfs.archive.system import clocks, locks
 
@@ -107,8 +109,9 @@ def test_a_patch_asks_for_what_failed_and_for_what_that_needs(archive: Archive, 
     event = record.events[-1]
     assert event.what == "patched" and event.text.startswith("1 of 1 URLs came, ")
     done = _run(archive, "--missing", "p")
-    assert (done.code, "nothing is missing" in done.out) == (0, True)
-    assert "--word 'status 404': status 404 1" in done.out, "what it leaves out is said"
+    assert (done.code, "nothing failed" in done.out) == (0, True)
+    assert "is asked for by its word: status 404 1" in done.out, "what it leaves out is said"
+    assert f"`webarc-agent crawl --missing {record.job_name} --word 'status 404' --archive" in done.out
     done = run_command("report", "--archive", archive.root, "p", "--url", site.url("/b"))
     assert f"{site.url('/b')} is archived" in done.out, done.out
     patched = json.loads(run_command("report", "--archive", archive.root, "--json", "p").out)["summary"]
@@ -160,13 +163,15 @@ def test_a_patch_is_read_as_it_was_written(archive: Archive) -> None:
     """Also one of an older version, without named URLs; one without them is written as those versions read it."""
     folder = job_folder.new_folder(archive, "p")
     by_word = Patch(record="r", job="j", word="timeout", url="e.org", by="a")
-    for patch in (by_word, Patch(record="r", job="j", urls=("http://e.org/a", "http://e.org/b"))):
+    named = Patch(record="r", job="j", urls=("http://e.org/a", "http://e.org/b"))
+    for patch in (by_word, named, Patch(record="r", job="j", cut=True)):
         shutil.rmtree(folder)
         folder.mkdir()
         job_folder.save(folder, Definition(publication=Publication(name="p", urls=("http://e.org/",)), patch=patch))
         read = job_folder.load(folder)
         assert read is not None and read.patch == patch
-        assert ('"urls"' in json.dumps(json.loads((folder / job_folder.FILE).read_text())["patch"])) == bool(patch.urls)
+        written = json.loads((folder / job_folder.FILE).read_text())["patch"]
+        assert ("urls" in written, "cut" in written) == (bool(patch.urls), patch.cut)
 
 
 def test_the_report_says_how_a_url_is_asked_for_again(archive: Archive, site: Site) -> None:
@@ -301,7 +306,42 @@ def test_only_the_newest_crawl_of_a_publication_is_patched(archive: Archive, sit
     assert _run(archive, "--publication", "p").code == 0
     done = _run(archive, "--missing", record.id)
     assert done.code and "is a newer crawl of p; patch that one" in done.err
-    assert "nothing is missing" in _run(archive, "--missing", "p").out
+    assert "nothing failed" in _run(archive, "--missing", "p").out
+
+
+def test_what_the_end_of_a_crawl_left_is_asked_for_by_its_word_and_what_is_resumed_leads_there(
+    archive: Archive, site: Site
+) -> None:
+    """S-patch-1: the exit code is 3 where that is all; the bound that ended the crawl is named, if it still holds."""
+    _configure(archive, site, max_total_size=2500)
+    site.add_html("/", "<a href='/a'>a</a><a href='/b'>b</a><a href='/c'>c</a>")
+    for path in ("/a", "/b", "/c"):
+        site.add_html(path, path + "x" * 1_500)
+    done = _run(archive, "--publication", "p")
+    record = _record(archive)
+    job, command = record.job_name, f"`webarc-agent crawl --missing {record.job_name} --word max-total-size --archive"
+    assert done.code == Exit.INCOMPLETE and command in done.err
+    done = _run(archive, "--missing", "p")
+    assert done.code == Exit.INCOMPLETE and f"{job}: nothing failed; what did not come for" in done.out
+    assert command in done.out and "max_total_size is 2500, and bounds what is asked for again as well" in done.err
+    assert json.loads(_run(archive, "--missing", "p", "--json").out)["missing"] == 0
+    for words in (("crawl", "--resume", "p"), ("crawl", "--resume", record.id), ("job", "resume", "p")):
+        done = run_command(*words, "--archive", archive.root)
+        assert done.code and f"{job} has ended already" in done.err and f"crawl --missing {job}" in done.err
+    done = run_command("job", "resume", "nobody", "--archive", archive.root)
+    assert "there is no open job nobody; there are: none" in done.err
+    done = _run(archive, "--missing", "p", "--word", "max-total-size", "--max-total-size", "1 MB")
+    assert done.code == 0 and "bounds what" not in done.err and {"a", "b", "c"} <= _arcs(archive, site)
+    assert _run(archive, "--missing", "p").code == 0
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "holds"),
+    [(900, 900, True), (900, 1_000, False), (900, 0, False), (0, 900, True), (900, 100, True),
+     (Interval(1, "day"), Interval(24, "hour"), True), (Interval(1, "day"), Interval(1, "month"), False)],
+)  # fmt: skip
+def test_a_bound_holds_unless_it_was_raised(then: int | Interval, now: int | Interval, *, holds: bool) -> None:
+    assert BoundOfCrawl("max_total_size", then, now).holds is holds
 
 
 def test_jobs_that_are_unknown_or_published_nothing_are_told(archive: Archive, site: Site) -> None:

@@ -157,7 +157,7 @@ def test_today_with_nothing_to_do_shows_how_the_archive_is(archive: Archive, sit
     assert re.search(r"[\d.,]+ [GTM]B of [\d.,]+ [GTM]B are free\. A year brings [\d.,]+ k?B at most", words), words
     assert "Last backup" in words and "None is set up." in words
     assert page.page.xpath("//dd/a[@href='/publications/p']") and rows_of(page)[0][1] == "● complete"
-    assert page.page.xpath("//form[@action='/missing']")
+    assert page.page.xpath("//a[@href='/missing']")
     backup = archive.root.parent / "backup"
     with archive.settings.open("a") as file:
         file.write(f'[backup]\nto = "{backup}"\n')

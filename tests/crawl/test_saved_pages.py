@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import re
+import shlex
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +21,7 @@ from agent.jobs import crawljob
 from agent.jobs.publishing import JobOutcome
 from agent.operations import saving
 from tests.support.crawls import crawl, log_lines, publish_as, run_command
+from tests.support.readercommand import webarc_bytes
 from tests.support.resolving import PUBLIC, Sink, resolving
 from tests.support.site import Site, redirect
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -175,13 +178,45 @@ def test_the_command_saves_a_page_and_says_where_it_is(archive: Archive, site: S
         assert run_command("save", "--archive", archive.root, bad).code == Exit.USAGE, bad
     assert list(archive.jobs.iterdir()) == []
     done = run_command("save", "--archive", archive.root, url, "--private-addresses", "--description", "why  not")
-    assert done.code == 0 and f"webarc cat latest {url}" in done.out, done.err
+    assert done.code == 0, done.err
+    (way,) = re.findall("^look at it: (.*)$", done.out, re.MULTILINE)
+    assert "saved by a command" in _run_as_printed(way)
     (record,) = Catalogue(archive).records(f"saved-127.0.0.1-{site.port}")
     assert record.text(FieldNumber.REMARKS) == "why not" and record.events[0].what == "asked"
     again = run_command("save", "--archive", archive.root, url, "--private-addresses")
     assert again.code == 0 and "saved a moment ago" in again.out and site.count("/a") == 1
+    assert f"look at it: {way}\n" in again.out
     gone = run_command("save", "--archive", archive.root, site.url("/no"), "--private-addresses")
     assert gone.code == Exit.INCOMPLETE and "status 404: Not Found" in gone.err
+
+
+def _run_as_printed(command: str) -> str:
+    """What a command of `webarc` prints that a hint has."""
+    program, *words = shlex.split(command)
+    assert program == "webarc"
+    done = webarc_bytes(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode()
+
+
+def test_the_way_to_a_saved_page_is_not_latest(archive: Archive, site: Site) -> None:
+    """A saved page is no complete crawl of its host: `latest` is the crawl before, and names what it does not count."""
+    archive.settings.write_text("[crawl]\nwait = 0\ntimeout = 5\nrobots = false\n")
+    site.add_html("/", "as crawled")
+    crawled = crawl(archive, site.url("/"))
+    site.add_html("/", "as saved & so on")
+    site.add_nasty("/to?a=1&b=2", redirect("/"))
+    done = run_command("save", "--archive", archive.root, site.url("/to?a=1&b=2"), "--private-addresses")
+    assert done.code == 0, done.err
+    (way,) = re.findall("^look at it: (.*)$", done.out, re.MULTILINE)
+    assert "as saved" in _run_as_printed(way)
+    (tag,) = re.findall(rf"\S+@{re.escape(site.host)}", way)
+    latest = webarc_bytes("cat", "latest", site.url("/"), "--archive", archive.root)
+    assert b"as crawled" in latest.stdout
+    assert latest.stderr.decode() == (
+        f"webarc: latest is {crawled.tags[0]}\n"
+        f"webarc: a newer snapshot is of no complete crawl, and not counted: {tag}\n"
+    )
 
 
 # -- the proxy itself --------------------------------------------------------------------------------------------------

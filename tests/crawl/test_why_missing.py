@@ -348,7 +348,7 @@ def test_a_trial_names_the_urls_that_would_not_be_fetched(bad: Bad) -> None:
     page = until(lambda: None if "It is being tried" in (tried := carl.get(place)).words else tried, "it was tried")
     entries = page.page.xpath("//section[contains(@class, 'trial')]/details")
     words = [" ".join(entry.text_content().split()) for entry in entries]
-    assert f"1 would not be: {explanation_of('extension')} {bad.site.url('/image.iso')}" in words
+    assert f"Not fetched: 1. {explanation_of('extension')} {bad.site.url('/image.iso')}" in words
 
 
 def test_a_trial_names_a_hundred_of_a_word_and_counts_all() -> None:

@@ -17,8 +17,10 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator
 
 from agent.crawl import crawl_log, job_folder, job_orders
+from agent.crawl.discovery import Discovery
 from agent.crawl.job_folder import JobState, Phase, SavedPage
 from agent.operations import records, saving
+from agent.operations.bearers import Bearers
 from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id, when
 from tests.support import desks
 from tests.support.browsers import chromium, needs_chromium
@@ -26,9 +28,13 @@ from tests.support.deskhands import Hand, at_desk
 from tests.support.desks import PASSWORD
 from tests.support.site import Site
 from webarcfs.access import access_rules
+from webarcfs.archive.catalogue import people, tokens
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.catalogue.tokens import Scope
+from webarcfs.archive.catalogue.workflow import Role
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 
@@ -50,7 +56,13 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = archive.settings.with_name("publications.d")
     folder.mkdir()
     (folder / "q.toml").write_text('[[publication]]\nname = "q"\nurls = ["http://www.example.test/"]\n')
+    retired = 'retired = true\nretired_since = 2026-10-01T12:00:00\nretired_reason = "it has moved"\n'
+    (folder / "r.toml").write_text(f'[[publication]]\nname = "r"\nurls = ["http://www.example.test/r"]\n{retired}')
     (archive.jobs / JOB).mkdir()
+    asked = settings_files.load(archive.settings)[0].publications[0]
+    with job_folder.opened(archive.jobs / JOB) as frontier, frontier.changes():
+        hosts = "www.example.test", f"{'a-long-name.' * 12}example.test"
+        Discovery(frontier, asked).seeds([f"http://{host}/" for host in hosts])
     job_folder.save_item(archive.jobs / JOB, job(10))
     (archive.reports / JOB.replace("10T", "05T")).mkdir()
     for at in range(INCOMPLETE + 1):
@@ -58,8 +70,20 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     file, note = BytesIO(b"%PDF"), "signed by the ministry, in two copies"
     records.attach(archive, record_id(7), "Vertrag vom 3. März 2026.pdf", file, Acting("Anna", None), note=note)
     make_report(archive, record_id(7))
+    make_tokens(archive)
     with desks.served(archive) as served:
         yield World(archive, served, tuple(record_id(at) for at in range(INCOMPLETE + 1)))
+
+
+def make_tokens(archive: Archive) -> None:
+    """Give two persons tokens: one with a long name that was used, one with a scope that its roles do not allow."""
+    by, name = Acting("Adam", (Role.ADMINISTRATOR,), "adam"), "a-program-of-the-statistical-office-in-the-next-building"
+    secret, _ = people.add_token(archive, "carl", name, [*Scope], by=by)
+    Bearers(archive).of_text(secret, "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff")
+    people.add_token(archive, "adam", "laptop", [Scope.READ, Scope.MIRROR], by=by)
+    text = archive.people.read_text("utf-8")
+    assert '"read", "mirror"]' in text
+    archive.people.write_text(text.replace('"read", "mirror"]', '"read", "add", "mirror"]'), "utf-8")
 
 
 def make_report(archive: Archive, job: str) -> None:
@@ -239,8 +263,10 @@ def test_the_cycle_and_an_exclusion_take_two_and_save(hand: Hand, busy: World) -
     hand.click("main button:text-is('Save')")
     text = busy.archive.settings.with_name("publications.d").joinpath("q.toml").read_text()
     assert 'interval = "2 weeks"' in text and 'reason = "secondary information"' in text
-    hand.click("main button:has-text('Retire it')")
-    assert "retired" in hand.words
+    hand.click("main summary:has-text('Retire it')")
+    hand.tab.fill("#retire-reason", "it has moved")
+    hand.click("main button:text-is('Retire it')")
+    assert "Retired since" in hand.words and "it has moved" in hand.words
 
 
 def test_what_is_wrong_is_named_above_and_leads_to_its_field(hand: Hand) -> None:
@@ -327,8 +353,8 @@ def pages(busy: World) -> list[str]:
     record = f"/snapshot/{busy.ids[7]}"
     return [
         "/", "/snapshots", record, f"{record}/preview", f"/compare/{busy.ids[6]}..{busy.ids[7]}", "/running",
-        "/publications", "/publications/q", "/publications/+new", "/registers", "/access", "/access?lifted=yes",
-        "/options", "/new", "/feed",
+        "/publications", "/publications/q", "/publications/r", "/publications/+new", "/registers", "/access",
+        "/access?lifted=yes", "/options", "/new", "/feed", "/tokens",
         "/snapshots/edit?ticked=1,2", "/nothing", f"/report/{busy.ids[7]}", f"/report/{busy.ids[7]}/urls?word=robots",
         "/missing", "/missing?url=no+address", f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fprivate",
         f"/missing?url=http%3A%2F%2F{DOMAIN}%2Fnever",
@@ -353,7 +379,7 @@ def test_no_page_of_the_desk_is_closed_to_anybody(busy: World, browser: Browser,
         busy.archive, f"http://{DOMAIN}/{'long' * 30}/{at}", "carl", "a complaint", role="curator"
     )
     access_rules.lift(busy.archive, rule[0].id, "carl")
-    for name, paths in (("", ["/login"]), ("carl", pages(busy)), ("adam", ["/people", "/people?key=anna"])):
+    for name, paths in (("", ["/login"]), ("carl", pages(busy)), ("adam", ["/people", "/tokens", "/people?key=anna"])):
         context = browser.new_context(bypass_csp=True, **_LOOKS[at])
         hand = Hand(context.new_page(), busy.served.origin)
         if name:
@@ -373,6 +399,24 @@ def test_no_page_of_the_desk_is_closed_to_anybody(busy: World, browser: Browser,
     assert wide == []
 
 
+def test_a_token_is_made_in_two_clicks_and_its_page_is_closed_to_nobody(busy: World, browser: Browser) -> None:
+    for number, looks in enumerate(_LOOKS):
+        context = browser.new_context(bypass_csp=True, **looks)
+        hand = Hand(context.new_page(), busy.served.origin)
+        hand.login("rita")
+        hand.tab.goto(f"{hand.origin}/tokens")
+        hand.tab.fill("#f-name", f"laptop{number}")
+        hand.click("main .acts button")
+        secret = hand.tab.input_value("#secret")
+        assert tokens.is_secret(secret) and secret not in hand.tab.url
+        results = Axe().run(hand.tab, options={"iframes": False})
+        assert [each["id"] for each in results.response["violations"]] == []
+        assert hand.tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        hand.click("main a.quiet")
+        assert hand.clicks == 2 and secret not in hand.tab.content() and f"laptop{number}" in hand.words
+        context.close()
+
+
 def test_the_keyboard_reaches_all_that_a_page_offers(busy: World, hand: Hand) -> None:
     query = "a[href], button, input:not([type=hidden]), select, textarea, summary"
     seen_of = (
@@ -390,6 +434,7 @@ def test_the_keyboard_reaches_all_that_a_page_offers(busy: World, hand: Hand) ->
         "/publications/q",
         "/access",
         "/options",
+        "/tokens",
     ):
         hand.tab.goto(hand.origin + path)
         for _ in range(hand.tab.evaluate(f"{seen_of}.length") + 15):
@@ -409,10 +454,11 @@ def test_the_page_that_is_saved_is_followed_until_it_has_ended(busy: World, hand
     assert figure.inner_text() == "1"
     job_folder.save_item(folder, replace(state, documents=7))
     figure.filter(has_text="7").wait_for()
-    assert hand.tab.locator("[data-ends]").is_hidden()
+    assert hand.tab.locator("[data-ends]").is_hidden() and hand.tab.locator("[data-runs]").is_visible()
     folder.rename(busy.archive.reports / asked.job)
     (busy.archive.reports / asked.job / "summary.json").write_text(json.dumps({"page": "http://live.test/"}))
     hand.tab.locator("[data-ends]").wait_for(state="visible")
+    assert hand.tab.locator("[data-runs]").is_hidden(), "what has ended shows no more how far it is"
     hand.tab.click("[data-ends] a")
     assert "could not be saved" in hand.words
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import resource
 import threading
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
+from click.testing import CliRunner
 from starlette import formparsers
 from starlette.requests import Request
 from starlette.types import Message
 
 from agent.catalogue import stepfolders
-from agent.crawl import job_folder, job_orders
+from agent.cli import cli
+from agent.crawl import crawl_log, job_folder, job_orders
+from agent.crawl.discovery import Discovery
 from agent.crawl.job_folder import JobState, Phase, step_folder
 from agent.desk import forms, login
 from agent.desk.forms import SentForm
@@ -32,10 +38,10 @@ from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
-from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.catalogue.record import FieldNumber, RecordState
 from webarcfs.archive.catalogue.workflow import Decision, Role, WorkflowStep
 from webarcfs.archive.model.errors import TooMany, UsageError
-from webarcfs.archive.model.metadata import parse_time
+from webarcfs.archive.model.metadata import compact_time, now, parse_time
 from webarcfs.archive.system import files
 from webarcfs.web import language as languages
 
@@ -321,9 +327,15 @@ def test_ticks_are_kept_over_pages_and_changed_alike(own: World) -> None:
     kept = anna.get(led.headers["location"])
     assert sorted(kept.form("/snapshots/ticks")["t"]) == ["1", "3"]
     form = anna.submit(kept, "/snapshots/ticks", to="/snapshots/several")
-    done = anna.submit(form, "/snapshots/edit", {"project": SCRIPTS})
+    done = anna.submit(form, "/snapshots/edit", {"project": SCRIPTS, "title": f"A {SCRIPTS}", "language": "de"})
     assert "Changed: 2 crawls." in done.words
     assert [text(own, at, 4) for at in (0, 1, 2)] == [SCRIPTS, "Internet", SCRIPTS]
+    found = [Catalogue(own.archive).read(own.ids[at])[0] for at in (0, 1, 2)]
+    assert [(record.title.text, record.language.text) == (f"A {SCRIPTS}", "de") for record in found] == [
+        True,
+        False,
+        True,
+    ]
     assert anna.submit(anna.get("/snapshots"), "/snapshots/ticks", to="/snapshots/release").status == 400
 
 
@@ -486,13 +498,93 @@ def test_comments_in_publications_d_are_kept_byte_for_byte(own: World) -> None:
     conflict = carl.submit(other, "/publications/q", {"depth": "4"})
     assert conflict.status == 409 and "It is now: 3" in conflict.words
     assert conflict.form("/publications/q")["depth"] == ["4"]
-    retired = carl.submit(carl.get("/publications/q"), "/publications/q/retire")
+    retired = carl.submit(carl.get("/publications/q"), "/publications/q/retire", {"reason": SCRIPTS})
     assert retired.status == 200 and "retired = true" in (folder / "q.toml").read_text()
+    since = languages.moment(now(), "en").rpartition(":")[0]
+    assert f"Retired since {since}" in retired.words and SCRIPTS in retired.words
+    back = carl.submit(retired, "/publications/q/retire")
+    assert back.status == 200 and "Retired" not in back.words and "retired" not in (folder / "q.toml").read_text()
     kept = carl.get("/publications/p")
     assert 'action="/publications/p"' not in kept.text and "kept in webarc.toml" in kept.words
     (folder / "q.toml").write_text("broken = [")
     until(lambda: "fault" in carl.get("/publications").words, "the desk has looked at publications.d")
     assert carl.get("/publications/q").status in (400, 503)
+
+
+def test_a_new_excluded_part_says_what_it_matches_and_that_it_has_no_reason(own: World) -> None:
+    folder = own.archive.settings.with_name("publications.d")
+    folder.mkdir()
+    (folder / "q.toml").write_text(f"[[publication]]\nname = 'q'\nurls = ['http://{DOMAIN}/']\n")
+    carl = own.served.client("carl")
+    until(lambda: carl.get("/publications/q").status == 200, "the desk has looked")
+    typed = {"exclude": f"{DOMAIN}/contact*\n{DOMAIN}/b* # elsewhere"}
+    page = carl.submit(carl.get("/publications/q"), "/publications/q", typed)
+    assert f"{DOMAIN}/contact* has no reason" in page.words and "the newest crawl knew" not in page.words
+    report = own.archive.reports / f"{compact_time(when(0))}-q"
+    report.mkdir()
+    tail = "text/html #000 20261001030000000+5 sha1:A - -"
+    lines = [f"2026-10-01T03:00:00.000Z 200 1 http://{DOMAIN}/{name} L - {tail}" for name in ("a", "b", "b2")]
+    crawl_log.write(report, lines)
+    typed = {"exclude": f"{DOMAIN}/contact* # own system\n{DOMAIN}/b* # elsewhere"}
+    page = carl.submit(carl.get("/publications/q"), "/publications/q", typed)
+    assert f"{DOMAIN}/contact*: of 3 addresses that the newest crawl knew, 0 match." in page.words
+    assert "no reason" not in page.words and f"{DOMAIN}/b*:" not in page.words, "that one is as before"
+
+
+def test_a_publication_says_that_another_one_shows_its_host_by_another_rule(own: World) -> None:
+    """Saved or only tried, on Today with a link; a retired one does not count."""
+    folder = own.archive.settings.with_name("publications.d")
+    folder.mkdir()
+    carl = own.served.client("carl")
+    told = f"Other publications of {DOMAIN} differ in release or embargo. Readers see a page"
+    typed = {"urls": f"http://{DOMAIN}/b.html", "name": "q", "release": "automatic", "closed_for": "1 year"}
+    trial = carl.submit(carl.get("/publications/+new"), "/publications/+new", typed, to="/publications/+try")
+    tried = until(lambda: found if "being tried" not in (found := carl.get(trial.path)).words else None)
+    assert told in tried.words and tried.page.xpath('//a[@href="/publications/p"]')
+    assert not list(folder.iterdir()), "it was only tried"
+    saved = carl.submit(carl.get("/publications/+new"), "/publications/+new", typed)
+    assert "The publication was saved" in saved.words and told in saved.words
+    assert saved.page.xpath('//a[@href="/publications/p"]')
+    assert "q: as soon as it is published; embargo of 1 year" in carl.get("/publications/p").words
+    today = carl.get("/")
+    assert f"differ in release or embargo: {DOMAIN} (p, q)" in today.words
+    assert today.page.xpath('//ul[@class="attention"]//a[@href="/publications/p"]')
+    carl.submit(carl.get("/publications/q"), "/publications/q/retire")
+    for path_ in ("/", "/publications/p", "/publications/q"):
+        assert "differ in release" not in carl.get(path_).words
+
+
+def test_a_running_job_names_its_servers_and_counts_its_addresses_once(own: World) -> None:
+    """What wget has fetched and handed over to nobody yet is among the fetched ones, here and in `job show`."""
+    hosts = (f"{DOMAIN}:8184", DOMAIN, "other.example.test")
+    urls = [f"http://{host}/{number}" for host in hosts for number in range(3)]
+    folder = own.archive.jobs / f"{compact_time(now())}-p"
+    folder.mkdir()
+    publication = own.served.desk.settings().publications[0]
+    with job_folder.opened(folder) as frontier, frontier.changes():
+        Discovery(frontier, dataclasses.replace(publication, urls=tuple(urls))).seeds(urls)
+    states = {"done": 2, "fetching": 6, "waiting": 1, "refused": 4}
+    of_stage: dict[str, Any] = {"stage": "capture", "done": 7, "known": 9, "urls": states, "documents": 2}
+    state = JobState(job=folder.name, publication="p", state=Phase.COLLECTING, **of_stage)
+    job_folder.save_item(folder, state)
+    anna = own.served.client("anna")
+    page = anna.get("/running")
+    assert "7 of 9 (77 %)" in page.words
+    told = "Addresses: fetched: 7 (not read yet: 5) · being requested: 1 · waiting: 1 · left out: 4"
+    assert told in page.words
+    assert "Servers of this job (3)" in page.words and f"{DOMAIN}:8184: 3 wait" in page.words
+    assert page.page.xpath('//section/h2/a[@href="/publications/p"]')
+    (href,) = page.page.xpath(f'//a[bdi="{DOMAIN}:8184"]/@href')
+    (folder / "crawl.log").write_text("")
+    assert anna.get(href).status == 200
+    shown = CliRunner().invoke(cli, ["job", "show", "p", "--archive", str(own.archive.root)]).output
+    assert "URLs fetched         7, 5 of them not read yet\n" in shown and "URLs left out        4\n" in shown
+    done = anna.submit(page, f"/job/{folder.name}/order", {"word": "exclude", "exclude": DOMAIN})
+    assert f"It means: {DOMAIN}, {DOMAIN}:8184." in done.words, "a name without a port is of any port"
+    nobody = anna.submit(done, f"/job/{folder.name}/order", {"word": "wait", "wait": "d.test", "seconds": "1"})
+    assert "The job asks no server of this name now." in nobody.words
+    job_folder.save_item(folder, dataclasses.replace(state, held="paused"))
+    until(lambda: "paused" in anna.get("/running").words, "the desk has looked again")
 
 
 def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:
@@ -787,3 +879,73 @@ def test_any_snapshot_can_be_chosen_to_compare_with(world: World, monkeypatch: p
     assert offered(client.get(f"{pair}?others=3")) == offered(client.get(f"{pair}?others=99"))
     assert "None fits." in client.get(f"{pair}?year=1999").words
     assert offered(client.get(f"{pair}?year=2026&others=2")) == [world.ids[2], world.ids[1]]
+
+
+def test_crawls_of_one_server_by_any_publication_can_be_compared_and_have_numbers(own: World) -> None:
+    """Two of one minute differ by their numbers alone."""
+    pages = {f"http://{DOMAIN}/other.html": Page(b"<p>other")}
+    published(own.archive, DOMAIN, pages, when(1) + timedelta(seconds=5), publication="q")
+    published(own.archive, "elsewhere.test", {"http://elsewhere.test/": Page(b"<p>e")}, when(1), publication="e")
+    recover(own.archive)
+    rows = {record.publication: record for record in Catalogue(own.archive).records()}
+    client = own.served.client("carl")
+    page = client.get(f"/compare?{urlencode({'to': own.ids[1]})}")
+    assert page.path == f"/compare/{own.ids[0]}..{own.ids[1]}", "with the one before"
+    choices = {link.get("href"): link.text for link in page.page.xpath('//nav[@aria-labelledby="others"]//li/a')}
+    of_q = quote(rows["q"].id, safe="")
+    assert set(choices) == {f"/compare/{own.ids[1]}..{other}?of=first" for other in (of_q, *own.ids[2:])}, (
+        "the earlier one first"
+    )
+    text = choices[f"/compare/{own.ids[1]}..{of_q}?of=first"]
+    assert text.startswith(f"no. {rows['q'].number}, ") and text.endswith(", q")
+    following = client.get(f"/compare/{own.ids[1]}..{of_q}?of=first")
+    assert f"/compare/{own.ids[0]}..{own.ids[1]}" in following.text, "the one that was compared stays"
+    done = client.get(f"/compare/{own.ids[1]}..{quote(rows['q'].id, safe='')}")
+    lead = " ".join(done.page.xpath('//p[@class="lead"]')[0].text_content().split())
+    number = Catalogue(own.archive).read(own.ids[1])[0].number
+    assert f"CET, no. {number} → " in lead and lead.endswith(f"CET, no. {rows['q'].number}")
+    assert "The figures count what each crawl has itself." in done.words
+
+
+def test_a_job_leads_to_the_record_that_was_entered_before_it(own: World) -> None:
+    """The record has a name of its own then; it comes a moment after the report."""
+    catalogue = Catalogue(own.archive)
+    job = f"{compact_time(when(1) + timedelta(seconds=1))}-p"
+    folder = own.archive.reports / job
+    folder.mkdir()
+    files.write_json(folder / "summary.json", {"job": job, "complete": True})
+    client = own.served.client("carl")
+    row = '//section//tr[.//a[@href="{0}"]]|//tr[.//a[@href="{0}"]]'.format(f"/report/{job}")
+    (shown,) = client.get("/running").page.xpath(row)
+    assert not shown.xpath(f'.//a[@href="{path(own, 1)}"]')
+    catalogue.change(own.ids[1], lambda record: replace(record, job=job), "Anna", lambda _: "entered before")
+    (shown,) = client.get("/running").page.xpath(row)
+    (link,) = shown.xpath(f'.//a[@href="{path(own, 1)}"]')
+    assert link.text_content() == f"Crawl no. {catalogue.read(own.ids[1])[0].number}"
+    assert client.get(f"/report/{job}").page.xpath(f'//a[@href="{path(own, 1)}"]')
+
+
+def test_a_retired_publication_does_not_come_next(own: World) -> None:
+    client = own.served.client("carl")
+    coming = '//a[@href="/publications/p"]'
+    assert client.get("/running").page.xpath(coming)
+    own.archive.settings.write_text(f"{own.archive.settings.read_text('utf-8')}retired = true\n", "utf-8")
+    assert not client.get("/running").page.xpath(coming)
+
+
+def test_a_crawl_says_how_many_documents_came_with_it(own: World) -> None:
+    """What it kept is counted in it, and not among what its job brought."""
+    catalogue = Catalogue(own.archive)
+    catalogue.change(own.ids[1], lambda record: record.with_values({FieldNumber.FILES: "9"}, "x", now()), "x", str)
+    folder = own.archive.reports / own.ids[1]
+    folder.mkdir(exist_ok=True)
+    client = own.served.client("carl")
+    for arcs, said in (
+        ({"added": 1, "changed": 5, "removed": 3, "unchanged": 2}, "8 came with this crawl, 1 it kept"),
+        ({"added": 9, "changed": 0, "removed": 3, "unchanged": 0}, ""),
+        ({"added": 9, "changed": 0, "removed": 0, "unchanged": 9}, ""),
+        ({}, ""),
+    ):
+        files.write_json(folder / "summary.json", {"arcs": arcs})
+        page = client.get(path(own, 1)).words
+        assert said in page and ("it kept from earlier" in page) is bool(said), arcs

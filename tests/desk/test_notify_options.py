@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
 import pytest
 
+from agent.maintenance import backups
 from agent.notifying import notifier
 from agent.notifying.notification_store import DeliveryState, NotificationStore
 from tests.desk.conftest import TOML, World
 from tests.support import sinks
 from webarcfs.archive.config.settings import NotificationKind
 from webarcfs.archive.model.metadata import format_time, now
+from webarcfs.archive.repair import damage_note
 from webarcfs.archive.system import files
 
 pytestmark = pytest.mark.store
@@ -61,6 +64,17 @@ def test_no_program_and_no_file_is_set_at_the_desk(own: World) -> None:
     form = {name: values[-1] for name, values in page.form("/options").items()}
     adam.post("/options", {**form, **sent})
     assert not any(f"{name} =" in own.archive.settings.read_text() for name in names)
+
+
+def test_the_options_say_whether_a_program_is_run_and_how_to_send_a_test(own: World) -> None:
+    adam = own.served.client("adam")
+    page = adam.get("/options")
+    assert "No program is run for notifications." in page.words and "notify test" not in page.words
+    own.archive.settings.write_text(TOML + sinks.settings(command=["/usr/local/bin/tell"]))
+    page = adam.get("/options")
+    assert "A program is run for each notification, too." in page.words and "/usr/local" not in page.words
+    assert f"webarc-agent notify test --archive {own.archive.root}" in page.words
+    assert "Dieser Befehl schickt auf jedem Weg eine Probe:" in adam.get("/options?lang=de").words
 
 
 def test_german_pages_have_german_words(own: World) -> None:
@@ -113,6 +127,8 @@ def test_a_release_is_over_without_a_word(own: World, tmp_path: Path) -> None:
     notifier.watch(own.archive, threading.Event())
     messages = sinks.recorded(tmp_path / "told")
     assert sorted(message["type"] for message in messages) == ["agent-down", *["waits-for-release"] * 3]
+    texts = [message["data"]["text"] for message in messages if message["type"] == "waits-for-release"]
+    assert all(len(re.findall(r"\d{4}-\d\d-\d\d", text)) == 1 for text in texts), texts
     anna = own.served.client("anna")
     page = anna.get(f"/snapshot/{own.ids[4]}")
     assert anna.submit(page, f"/snapshot/{own.ids[4]}/release").status == 200
@@ -120,3 +136,22 @@ def test_a_release_is_over_without_a_word(own: World, tmp_path: Path) -> None:
     assert outcome.queued == () and own.ids[4] not in {condition.record for condition in outcome.amiss}
     with NotificationStore(own.archive) as store:
         assert store.counts() == dict.fromkeys(DeliveryState, 0)
+
+
+def test_today_says_what_was_damaged_and_which_backup_is_the_last(own: World, tmp_path: Path) -> None:
+    anna = own.served.client("anna")
+    words = anna.get("/").words
+    assert "could not be read" not in words and "None is set up." in words and "by hand" not in words
+    assert backups.backup(own.archive, tmp_path / "by hand").failed == ()
+    damage_note.write(own.archive)
+    page = anna.get("/")
+    assert "Something in the archive could not be read. This command names it:" in page.words
+    assert "webarc-agent verify --archive" in page.words and "by hand" in page.words
+    assert "None is set up." in page.words and str(tmp_path / "by hand") not in page.words
+    german = anna.get("/?lang=de").words
+    assert "Etwas im Archiv war nicht lesbar. Dieser Befehl nennt es:" in german and "von Hand" in german
+    damage_note.clear(own.archive)
+    own.archive.settings.write_text(f'{TOML}\n[backup]\nto = "{tmp_path / "by hand"}"\n')
+    words = anna.get("/").words
+    assert "could not be read" not in words and "by hand" not in words and "none yet" not in words
+    own.archive.settings.write_text(TOML)

@@ -211,14 +211,14 @@ def test_what_a_crawl_did_not_get_is_asked_for_again_from_its_page_and_its_previ
         record = until(lambda: next((each for each in Catalogue(archive).records() if each.parts), None))
         carl, place = served.client("carl"), f"/snapshot/{record.id}"
         shown = carl.get(f"{place}/preview")
-        assert "Ask again for what is missing" in shown.words
+        assert "Get the missing pages" in shown.words
         note = carl.get(shown.path.removesuffix("/") + "/c.html")
         assert "does not have the page" in note.words
         gone = carl.get(shown.path.removesuffix("/") + "/gone").words
         assert "does not have the page" in gone and "If it is there by now, ask again for it." in gone
         with monkeypatch.context() as patched:
             patched.setattr("agent.catalogue.recording.judge_patch", lambda *_: (PatchRefusal.EMPTY, "judged once"))
-            assert "Ask again for what is missing" in carl.get(shown.path).words
+            assert "Get the missing pages" in carl.get(shown.path).words
         site.add_html("/b.html", "<p>b")
         site.add_html("/c.html", "<p>c")
         asked = carl.submit(note, f"{place}/patch")
@@ -242,6 +242,55 @@ def test_what_a_crawl_did_not_get_is_asked_for_again_from_its_page_and_its_previ
         assert "could not be looked up" in carl.get(shown.path.removesuffix("/") + "/gone").words
 
 
+def test_a_crawl_that_a_bound_ended_says_so_and_gets_the_rest_once_that_is_raised(archive: Archive) -> None:
+    """S-patch-1: by the desk also what the end of the crawl left; what it lacks is said as it is now."""
+    settings = 'release = "by-hand"\n[crawl]\nwait = 0.0\nsitemaps = false\n[[publication]]\nname = "p"\n'
+    with Site() as site, desks.served(archive) as served, agent(archive):
+        names = ("/a", "/b", "/c", "/d")
+        site.add_html("/", "".join(f"<a href='{name}'>{name}</a>" for name in names))
+        for name in names:
+            site.add_html(name, name + "x" * 1_500)
+        settings += f'urls = ["{site.url("/")}"]\n'
+        archive.settings.write_text(f"{settings}max_total_size = 2500\n")
+        record = until(lambda: next((each for each in Catalogue(archive).records() if each.parts), None))
+        anna, place = served.client("anna"), f"/snapshot/{record.id}"
+        shown = anna.get(place)
+        assert "The crawl ended early: it had as many bytes as it may take." in shown.words
+        assert "Largest crawl: 2.5 kB. It also bounds what comes" in shown.words
+        assert shown.page.xpath('//a[@href="/publications/p#f-max_total_size"]')
+        assert anna.get("/publications/p").page.xpath('//*[@id="f-max_total_size"]'), "it leads to the field"
+        (left,) = (link for link in shown.page.xpath("//a") if "left when it ended" in link.text_content())
+        assert int(left.text_content().split()[0]) >= 3
+        assert "Left when the crawl ended" in shown.words and "Known and not wanted" not in shown.words
+        assert [button.text_content() for button in shown.page.xpath(f'//form[@action="{place}/patch"]//button')] == [
+            "Get the missing pages"
+        ]
+        report = anna.get(f"/report/{record.job_name}").words
+        assert "The crawl ended early" in report and "Largest crawl: 2.5 kB" in report
+        row = anna.get("/running").words
+        assert "The crawl ended early" in row and ": max-total-size" not in row
+        adam = served.client("adam").get(place).words
+        assert "Get the missing pages" not in adam and "Start and control crawls" in adam, "who may is said"
+        archive.settings.write_text(f"{settings}max_total_size = 100000\n")
+        shown = anna.get(place)
+        assert "Largest crawl: 2.5 kB when it was fetched, 100 kB now." in shown.words
+        assert "It also bounds" not in shown.words
+        site.gone("/d", 501)
+        assert anna.submit(shown, f"{place}/patch").status == 200
+        until(lambda: len(Catalogue(archive).read(record.id)[0].parts) == 2, "the rest came")
+        until(lambda: not list(archive.jobs.iterdir()), "it has ended")
+        shown = anna.get(place)
+        assert "left when it ended" not in shown.words and "1 failed to come" in shown.words, shown.words
+        assert "Missing pages were asked for since" in shown.words and "stays marked as incomplete" in shown.words
+        site.back("/d")
+        site.add_html("/d", "here again")
+        anna.submit(shown, f"{place}/patch")
+        until(lambda: len(Catalogue(archive).read(record.id)[0].parts) == 3, "the last one came")
+        until(lambda: not list(archive.jobs.iterdir()), "it has ended")
+        shown = anna.get(place)
+        assert "Missing now: nothing that is known" in shown.words and f"{place}/patch" not in shown.text
+
+
 def test_a_publication_that_watches_a_feed_is_tried_and_saved(archive: Archive) -> None:
     archive.settings.write_text("[crawl]\nwait = 0.0\n[index]\nsearch = false\n")
     with Site() as site, desks.served(archive) as served:
@@ -254,7 +303,7 @@ def test_a_publication_that_watches_a_feed_is_tried_and_saved(archive: Archive) 
         trial = carl.submit(refused, "/publications/+new", typed | {"depth": ""}, to="/publications/+try")
         place = trial.path
         trial = until(lambda: found if "being tried" not in (found := carl.get(place)).words else None)
-        assert "The address leads to a feed" in trial.words and "1 items would be captured" in trial.words
+        assert "The address leads to a feed" in trial.words and "Items that would be captured: 1." in trial.words
         assert site.url("/a") in trial.words and site.count("/a") == 0
         saved = carl.submit(trial, "/publications/+new")
         assert saved.status == 200 and "saved" in saved.words, saved.words

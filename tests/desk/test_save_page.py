@@ -23,6 +23,7 @@ from tests.support import desks
 from tests.support.desks import Answer, Client
 from tests.support.resolving import PUBLIC, Sink, resolving
 from tests.support.site import Site, redirect
+from webarcfs.access import access_rules
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 
@@ -74,7 +75,13 @@ def test_a_page_is_asked_for_and_its_job_says_who_asked(own: World, anna: Client
 
 
 def test_the_settings_say_when_readers_see_a_saved_page(own: World, anna: Client) -> None:
-    own.archive.settings.write_text(own.archive.settings.read_text() + '\n[save]\nrelease = "automatic"\n')
+    assert "Readers see the page once somebody has released it." in anna.get("/save").words
+    before = own.archive.settings.read_text()
+    own.archive.settings.write_text(f'closed_for = "30 years"\n{before}\n[save]\nrelease = "when-checked"\n')
+    form = anna.get("/save").words
+    assert "once its checks have passed" in form and "Embargo: 30 years." in form
+    own.archive.settings.write_text(before + '\n[save]\nrelease = "automatic"\n')
+    assert "Readers see the page as soon as it is saved." in anna.get("/save").words
     save(anna, URL)
     asked = job_folder.load(own.archive.jobs / jobs_of(own.archive)[0])
     assert asked is not None and asked.publication.release == "automatic"
@@ -359,8 +366,14 @@ def test_the_result_leads_to_the_page_and_to_its_record(own: World, anna: Client
     record, _ = Catalogue(own.archive).read(job)
     assert record.events[0].what == "asked" and record.events[0].by == desks.PEOPLE["anna"][0]
     assert "saving was asked for" in anna.get(links["Record of the crawl"]).words
+    path = f"/snapshot/{quote(job, safe='')}"
+    released = anna.submit(anna.get(path), f"{path}/release")
+    assert released.status == 200, released.words
+    assert "Readers see this page." in anna.get(answer.path).words
     frame = anna.get(links["Look at the saved page"])
     assert frame.status == 200 and f"{host}/b" in frame.text
+    access_rules.withhold(own.archive, f"http://{host}/b", "anna", "a letter")
+    assert "It is withheld from readers." in anna.get(answer.path).words
     again = save(anna, f"http://{host}/a")
     assert "saved a moment ago" in again.words and again.path == answer.path
     assert jobs_of(own.archive) == []

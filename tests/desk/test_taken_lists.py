@@ -23,10 +23,12 @@ from agent.operations import records
 from tests.desk.conftest import World, make_archive, record_id, when
 from tests.support import desks
 from tests.support.desks import Answer
+from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import FIELDS, RecordState
-from webarcfs.archive.catalogue.workflow import Right
+from webarcfs.archive.catalogue.tokens import Scope
+from webarcfs.archive.catalogue.workflow import Right, Role
 from webarcfs.archive.model.errors import TooMany
 from webarcfs.archive.model.metadata import compact_time, format_time
 from webarcfs.web import table_files
@@ -53,6 +55,7 @@ LISTS = {
     "registers.html": {"/registers/formats", "/registers/types", "/registers/programs"},
     "access.html": {"/access"},
     "people.html": {"/people"},
+    "tokens.html": {"/tokens"},
 }
 #: Templates with rows of other lists, or with a table that is no list of the archive's.
 NO_LISTS = {
@@ -93,6 +96,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     for number in range(60):
         text = f'[[publication]]\nname = "n{number}"\nurls = ["http://n{number}.test/"]\ndescription = "@sum"\n'
         (folder / f"n{number}.toml").write_text(text, "utf-8")
+    people.add_token(archive, "adam", "laptop", [Scope.READ], by=Acting("Adam", (Role.ADMINISTRATOR,), "adam"))
     with desks.served(archive) as served:
         yield World(archive, served, (record_id(0), JOB))
     shutil.rmtree(archive.root)

@@ -54,6 +54,8 @@ FREE = {
     "step": "each step has its own right, which is asked for where the step is known",
     "password": "one's own",
     "address of the feed": "one's own",
+    "tokens": "one's own",
+    "revoke a token": "one's own; for others' the right to change people is asked for where the person is known",
     "language": "one's own",
     "logout": "one's own",
 }
@@ -66,7 +68,7 @@ LOOKS = {
     "crawls, as a file", "fields of a crawl, as a file",
     "history of a crawl, as a file", "attached files, as a file", "running, as a file", "finished, as a file",
     "tables of a report, as a file", "pages of a report, as a file", "publications, as a file", "formats, as a file",
-    "types, as a file", "programs, as a file", "rules of access, as a file",
+    "types, as a file", "programs, as a file", "rules of access, as a file", "tokens", "tokens, as a file",
 }  # fmt: skip
 #: Forms of a role; a curator has them all but those about people.
 _OF_REVIEW = {"reject", "reopen", "look"}

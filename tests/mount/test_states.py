@@ -15,13 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from agent.maintenance.backups import backup
 from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST
+from tests.support.crawls import run_command
+from tests.support.damage import damage_object
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.repair import repacking
 from webarcfs.archive.system.locks import Turnstile
 
 pytestmark = pytest.mark.mount
@@ -154,6 +158,30 @@ def test_damage_is_kept_to_its_domain(archive: Archive, mount: Mounter) -> None:
     assert "bad.example cannot be shown" in log and "worse.example cannot be shown" in log
     (bad / "HEAD.away").rename(bad / "HEAD")
     assert (mounted / "bad.example/index.html/data.html").read_bytes() == b"1"
+
+
+def test_a_damaged_page_that_comes_back_is_shown_at_once(archive: Archive, mount: Mounter, folder: Path) -> None:
+    """S-state-9"""
+    archives.publish(archive, pages={"index.html": bytes(range(256)) * 8, "other.html": b"1"})
+    repacking.repack(archive.repository(DOMAIN))
+    assert backup(archive, folder / "backup").failed == ()
+    store, arc = archives.store_of(archive), f"{DOMAIN}/index.html"
+    head = store.head()
+    assert head is not None
+    parts = [store.find(head.tree, f"index.html/{name}") for name in ("data.html", "data.xml")]
+    damage_object(archive.repository(DOMAIN), *(part.oid for part in parts if part is not None))
+    mounted = mount(archive)
+    with pytest.raises(OSError, match="Input/output error"):
+        (mounted / f"{arc}/data.html").read_bytes()
+    with pytest.raises(OSError, match="Input/output error"):
+        (mounted / f"{arc}/data.xml").read_bytes()
+    assert "user.webarc.path" not in os.listxattr(mounted / arc)
+    assert (mounted / f"{DOMAIN}/other.html/data.html").read_bytes() == b"1"
+    done = run_command("restore", "--damaged", folder / "backup", archive.root)
+    assert done.code == 0, done.err
+    assert (mounted / f"{arc}/data.html").read_bytes() == bytes(range(256)) * 8
+    assert b"http://www.example.org/index.html" in (mounted / f"{arc}/data.xml").read_bytes()
+    assert os.getxattr(mounted / arc, "user.webarc.path") == f"/{arc}".encode()
 
 
 def test_repository_put_in_the_place_of_another(archive: Archive, mount: Mounter, tmp_path: Path) -> None:

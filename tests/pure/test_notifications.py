@@ -238,6 +238,19 @@ def test_a_report_tells_an_incomplete_crawl_from_one_that_shrank() -> None:
     assert many.text.startswith("the crawl of a is incomplete: h0.org (dns)") and many.text.endswith("7 more hosts")
 
 
+def test_a_page_that_was_not_saved_is_named() -> None:
+    (saved,) = conditions.of_report(
+        "saved-e.org-81+page",
+        {"page": "http://e.org:81/a", "finished": format_time(AT), **report(("e.org:81", False, "dns"))},
+    )
+    assert saved.text == "the saved page http://e.org:81/a is incomplete: e.org:81 (dns)" and saved.since == AT
+    failed = conditions.failed_job(
+        "saved-e.org+page", "j", "no space", 1, updated=format_time(AT), page="http://e.org/"
+    )
+    assert failed.text == "the saved page http://e.org/ failed: no space" and failed.since == AT
+    assert conditions.failed_job("saved-e.org+page", "j", "", 1).text.startswith("the saved page of e.org failed")
+
+
 @pytest.mark.parametrize("kind, words", [
     ("town", "the crawl of town"), ("town+occasion", "the crawl on an occasion of town"),
     ("town+patch", "the patch of a crawl of town"), ("e.org+page", "the saved page of e.org"),
@@ -267,6 +280,17 @@ def test_the_bounds_of_disk_and_backup() -> None:
     assert conditions.backup_state({"finished": format_time(AT - timedelta(days=6))}, AT, week) is BackupState.GOOD
     for mark in ({"finished": format_time(AT - timedelta(days=7))}, {"finished": ""}, {}, {"finished": 7}):
         assert conditions.backup_state(mark, AT, week) is BackupState.OLD
+
+
+def test_since_is_when_it_began_and_not_when_it_was_told() -> None:
+    ended = AT - timedelta(hours=9)
+    condition = replace(amiss(KINDS.CRAWL_INCOMPLETE, "a", "j"), since=ended)
+    known, (message,) = advance(Known(), seen(condition), SETTINGS, "here")
+    assert (message.since, message.at) == (ended, AT)
+    later, sent = advance(known, seen(replace(condition, since=AT), at=AT + timedelta(minutes=1)), SETTINGS, "here")
+    assert sent == () and later == known, "it lasts since then"
+    ahead = replace(condition, since=AT + timedelta(days=3))
+    assert advance(Known(), seen(ahead), SETTINGS, "here")[1][0].since == AT, "by a clock that was set back"
 
 
 def test_a_backup_that_runs_is_as_old_as_the_last_whole_one() -> None:
@@ -320,6 +344,21 @@ def test_names_and_reasons_in_every_script(text: str) -> None:
     content = json.loads(json.dumps(messages.payload(notification(text), "x", "h")))
     assert content["data"]["text"].isprintable() and content["type"] == "crawl-failed"
     assert content["timestamp"] == "2026-11-30T06:00:00Z"
+
+
+def test_a_mail_tells_what_shows_it_from_what_does_something() -> None:
+    def lines(kind: NotificationKind) -> list[str]:
+        waits = replace(notification("it waits", record="20261130T060000-a", job="j"), kind=kind)
+        text = messages.mail(waits, "x", "h", "w@e.org", ("a@e.org",)).decode()
+        return [line for line in text.splitlines() if "webarc-agent" in line]
+
+    assert lines(KINDS.WAITS_FOR_RELEASE) == [
+        "See: webarc-agent record show 20261130T060000-a", "What to do: webarc-agent record release 20261130T060000-a",
+    ]  # fmt: skip
+    assert lines(KINDS.AGENT_DOWN) == ["What to do: webarc-agent start"]
+    for kind in KINDS:
+        for line in lines(kind):
+            assert line.startswith("See: ") == any(verb in line for verb in (" show ", " report ", " status")), line
 
 
 def test_a_digest_in_a_mail_counts_what_it_does_not_name() -> None:

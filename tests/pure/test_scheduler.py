@@ -50,6 +50,22 @@ def test_nothing_is_due_before_the_start_date() -> None:
 
 
 @pytest.mark.parametrize(
+    ("interval", "run", "following"),
+    [
+        ("1 day", "2026-12-01T21:58:57", "2026-12-02T22:00:00"),
+        ("1 month", "2026-12-01T21:58:00", "2027-01-01T22:00:00"),
+        ("1 month", "2026-12-01T21:57:59", "2026-12-01T22:00:00"),
+    ],
+)
+def test_a_crawl_by_hand_while_a_new_publication_waits_for_its_start_is_its_first(
+    interval: str, run: str, following: str
+) -> None:
+    new = publication(interval, "2026-12-01T22:00:00")
+    assert next_due(new, [at(run)], at(run)) == at(following)
+    assert (due([new], {"p": [at(run)]}, at("2026-12-01T22:00:00")) == []) is (following != "2026-12-01T22:00:00")
+
+
+@pytest.mark.parametrize(
     ("interval", "last", "following"),
     [
         ("1 day", "2026-11-20T23:10:00", "2026-11-21T22:00:00"),

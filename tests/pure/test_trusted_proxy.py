@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.service.agent_status import disagreeing
+from agent.service.agent_status import disagreements
 from webarcfs.archive.config.settings import ReadersSettings
 from webarcfs.archive.config.settings_files import parse
 from webarcfs.archive.model.errors import SettingsError
@@ -59,6 +59,10 @@ def test_publications_of_one_host_that_disagree_are_told() -> None:
     """R10."""
     text = "[[publication]]\nname = '{}'\nurls = ['http://e.org/{}']\n{}\n"
     same = text.format("a", "", "") + text.format("b", "x", "")
-    assert disagreeing(parse(same, "x")) == []
-    (line,) = disagreeing(parse(same + text.format("c", "", "release = 'by-hand'"), "x"))
-    assert line.startswith("e.org: a and c differ")
+    assert disagreements(parse(same, "x")) == []
+    by_hand = "release = 'by-hand'\nclosed_for = '1 year'"
+    (found,) = disagreements(parse(same + text.format("c", "", by_hand), "x"))
+    rules = "a (automatic), b (automatic) and c (by-hand, closed_for 1 year)"
+    assert str(found).startswith(f"e.org: {rules} differ in release or closed_for; readers see a page as soon as any")
+    assert [[known.name for known in found.others(name)] for name in "acx"] == [["c"], ["a", "b"], []]
+    assert disagreements(parse(same + text.format("c", "", f"{by_hand}\nretired = true"), "x")) == []

@@ -352,6 +352,7 @@ def tells_how_far_it_is(archive: Archive, job: dict[str, Any]) -> None:
         *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "views", "bytes"),
         *(
             "documents",
+            "unread",
             "state",
             "running",
             "reason",
@@ -586,7 +587,7 @@ def test_status_follows_a_job_through_its_states(archive: Archive, site: Site) -
         assert running.stop() == 0
     assert [each for each in seen if each != "converting"] == ["waiting", "collecting"]
     expected = {"archive", "agent", "settings_faults", "settings_warnings", "kept_at_old_defaults", "browser"}
-    expected |= {"publications", "jobs", "refused", "collection_faults", "notifications"}
+    expected |= {"publications", "jobs", "refused", "collection_faults", "notifications", "damage_met"}
     assert set(told) == expected
     one = told["publications"][0]
     assert set(one) == {"name", "urls", "interval", "next", "retired", "jobs", "last"}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -90,8 +92,9 @@ def test_each_publication_has_its_last_success_result_and_figures(archive: Archi
     """S-monitor-4: an incomplete crawl leaves the last success; a job that failed is the result while it is open."""
     configure(archive, {"name": "town", "urls": ["http://a.example/"], "interval": "1 day"})
     metrics = ArchiveMetrics(archive)
-    assert _of(metrics, "town")["last_success_timestamp_seconds"] == 0
-    assert "last_result:complete" not in _of(metrics, "town")
+    before = _of(metrics, "town")
+    assert before["last_success_timestamp_seconds"] == 0 and "last_result:complete" not in before
+    assert before["first_start_timestamp_seconds"] == before["next_due_timestamp_seconds"]
     _report(archive, "town", 2)
     for publication in ("other", "town+patch", "town+occasion", "town+0a1b2c"):  # the last one is an import
         _report(archive, publication, 3, complete=False)
@@ -102,6 +105,7 @@ def test_each_publication_has_its_last_success_result_and_figures(archive: Archi
     assert (town["last_documents"], town["last_bytes"], town["last_duration_seconds"]) == (4, 500, 600)
     assert town["next_due_timestamp_seconds"] == _time("2026-11-03T01:00:00")
     assert (town["interval_seconds"], town["running"], town["failures"]) == (86400, 0, 0)
+    assert town["first_start_timestamp_seconds"] == _time("2026-11-02T01:00:00")
     assert (town["last_result:complete"], town["last_result:incomplete"], town["last_result:failed"]) == (1, 0, 0)
     name = _report(archive, "town", 4, complete=False)
     town = _of(metrics, "town")
@@ -113,6 +117,7 @@ def test_each_publication_has_its_last_success_result_and_figures(archive: Archi
     _save(job, JobState(job=job.name, publication="town", state=Phase.FAILED, failures=3))
     town = _of(metrics, "town")
     assert (town["last_result:failed"], town["failures"]) == (1, 3)
+    assert town["first_start_timestamp_seconds"] == _time("2026-11-02T01:00:00")
     assert town["next_due_timestamp_seconds"] == _time("2026-11-06T01:00:00")
     shutil.rmtree(job)
     shutil.rmtree(archive.reports / name)
@@ -149,6 +154,7 @@ def test_a_report_that_cannot_be_read_or_is_of_a_time_to_come_costs_no_other(arc
         _report(archive, name, 2)
     (archive.reports / _report(archive, "town", 3) / "summary.json").write_text("{no JSON")
     (archive.reports / "29991231T000000-city").mkdir()
+    (archive.reports / "20009931T990000-city").mkdir()
     (archive.reports / "20261131T000000-city").mkdir()
     metrics = ArchiveMetrics(archive)
     assert _of(metrics, "town")["last_success_timestamp_seconds"] == _time("2026-11-02T01:10:00")
@@ -171,6 +177,7 @@ def test_the_archive_as_a_whole_is_counted(archive: Archive, tmp_path: Path) -> 
     assert values["webarc_publications", "active", ""] == 1
     assert values["webarc_readable", "", "catalogue"] == 1
     assert values["webarc_backup_last_success_timestamp_seconds", "", ""] == 0
+    assert values["webarc_backup_any_last_success_timestamp_seconds", "", ""] == 0
     assert 0 < values["webarc_disk_free_bytes", "", ""] <= values["webarc_disk_size_bytes", "", ""]
     assert run_command("backup", "--archive", archive.root, tmp_path / "backup").code == 0
     metrics = ArchiveMetrics(archive)
@@ -179,6 +186,10 @@ def test_the_archive_as_a_whole_is_counted(archive: Archive, tmp_path: Path) -> 
     mark = files.read_json(tmp_path / "backup" / "backup.json") or {}
     files.write_json(tmp_path / "backup" / "backup.json", {**mark, "last": mark["finished"], "finished": None})
     assert _values(metrics.page(MetricForm.OPEN_METRICS))["webarc_backup_last_success_timestamp_seconds",] == last
+    assert run_command("backup", "--archive", archive.root, tmp_path / "by hand").code == 0
+    values = _values(metrics.page(MetricForm.OPEN_METRICS))
+    assert values["webarc_backup_last_success_timestamp_seconds",] == last
+    assert last <= values["webarc_backup_any_last_success_timestamp_seconds",] < time.time() + 3600 * 24
     archive.settings.write_text("[crawl]\ndepth = 'deep'\n")
     values = _values(metrics.page(MetricForm.OPEN_METRICS))
     assert values["webarc_settings_faults",] == 1
@@ -304,8 +315,13 @@ def test_prometheus_takes_the_examples_and_alerts_after_two_intervals(tmp_path: 
     _promtool("check", "config", tmp_path / "prometheus.yml")
     labels = 'archive="/srv/webarc", publication='
     series = []
-    for name, success in (("in-time", "0x60 216000+0x60"), ("late", "0x120"), ("never", "0x120")):
+    hour = 3600
+    for name, success, first in (
+        ("in-time", f"0x60 {60 * hour}+0x60", 1), ("late", f"{hour}x120", 1), ("never", "0x120", 1),
+        ("slow", "0x120", 60 * hour), ("to-come", "_x120", 200 * hour),
+    ):  # fmt: skip
         series += [(f'{PREFIX}last_success_timestamp_seconds{{{labels}"{name}"}}', success),
+                   (f'{PREFIX}first_start_timestamp_seconds{{{labels}"{name}"}}', f"{first}x120"),
                    (f'{PREFIX}interval_seconds{{{labels}"{name}"}}', "86400x120")]  # fmt: skip
     series.append(("webarc_agent_up", "1x30 0x90"))
     series.append(('webarc_backup_last_success_timestamp_seconds{archive="/srv/webarc"}', "0x300"))
@@ -319,7 +335,8 @@ def test_prometheus_takes_the_examples_and_alerts_after_two_intervals(tmp_path: 
     lines += [f"  - series: '{name}'\n    values: '{values}'" for name, values in series]
     lines += ["  alert_rule_test:"]
     alerts = [("47h", "WebarcNoSuccess", []), ("52h", "WebarcNoSuccess", ["in-time", "late", "never"]),
-              ("100h", "WebarcNoSuccess", ["late", "never"])]  # fmt: skip
+              ("107h", "WebarcNoSuccess", ["late", "never"]),
+              ("111h", "WebarcNoSuccess", ["in-time", "late", "never", "slow"])]  # fmt: skip
     for at, alert, names in alerts:
         lines.append(f"  - eval_time: {at}\n    alertname: {alert}\n    exp_alerts: {'[]' if not names else ''}")
         for name in names:
@@ -336,9 +353,34 @@ def test_prometheus_takes_the_examples_and_alerts_after_two_intervals(tmp_path: 
     _promtool("test", "rules", tmp_path / "test.yml")
 
 
+def test_the_plugin_has_the_codes_that_nagios_takes(archive: Archive, tmp_path: Path) -> None:
+    """0 is well, 1 a warning, 2 critical, 3 unknown; the first line says what it is."""
+
+    def check(*words: str) -> tuple[int, str]:
+        programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": programs, "XDG_CONFIG_HOME": str(tmp_path)}
+        done = subprocess.run(
+            [ROOT / "examples/check_webarc", *words], env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout.partition("\n")[0]
+
+    root = str(archive.root)
+    assert check(root) == (0, "ok")
+    job = archive.jobs / "20261105T010000-town"
+    job.mkdir()
+    _save(job, JobState(job=job.name, publication="town", state=Phase.INTERRUPTED, held="paused"))
+    assert check(root) == (1, f"warning  {job.name}: waits for an order: paused")
+    _save(job, JobState(job=job.name, publication="town", state=Phase.FAILED, reason="no space"))
+    assert check(root) == (2, f"FAULT    {job.name}: failed: no space")
+    (tmp_path / "webarc").mkdir()
+    (tmp_path / "webarc" / "archives.toml").write_text("no TOML\n")
+    code, line = check("town")
+    assert code == 3 and "not TOML" in line
+
+
 def test_the_readme_shows_what_the_examples_have() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
-    for line in (ROOT / "examples/prometheus-rules.yml").read_text("utf-8").splitlines()[5:8]:
+    for line in (ROOT / "examples/prometheus-rules.yml").read_text("utf-8").splitlines()[5:10]:
         assert line.strip() in readme, line
 
 
@@ -583,7 +625,7 @@ def test_status_check_exits_by_what_is_wrong(archive: Archive) -> None:
 def test_an_overdue_publication_and_a_failed_job_are_faults() -> None:
     at = parse_time("2026-11-05T00:00:00")
     town = {"name": "town", "interval": "1 day", "jobs": [], "last": None}
-    summary = {"agent": {"pid": 1}, "settings_faults": [], "refused": [], "jobs": []}
+    summary = {"agent": {"pid": 1}, "damage_met": None, "settings_faults": [], "refused": [], "jobs": []}
 
     def texts(next_: str, **more: object) -> list[str]:
         publication = {**town, "next": next_, **more}

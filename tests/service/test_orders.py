@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -116,9 +117,13 @@ def test_pause_gives_places_back_and_resume_goes_on_without_fetching_twice(archi
         fetches(site)
         assert "taken (paused)" in order(archive, "pause", "p")  # else the command says after a while that it waits
         job = until(lambda: (known := job_of(archive, "p")) and not known["running"] and known, "its process has gone")
-        assert (job["state"], job["held"], job["reason"], job["orders"]) == ("interrupted", "paused", "paused", 1)
+        assert (job["state"], job["held"], job["reason"], job["orders"]) == ("paused", "paused", "paused", 1)
         assert is_quiet(site)
-        assert "paused" in order(archive, "list") and "order 1: pause" in order(archive, "show", "p")
+        told = order(archive, "show", "p")
+        assert ": paused, " in order(archive, "list") and "order 1: pause" in told
+        assert "interrupted" not in told + run_command("status", "--archive", archive.root).out
+        (waiting,) = re.findall(r"^URLs waiting +(\d+)$", told, re.MULTILINE)
+        assert f"host {site.host}: {waiting} waiting, next" in told
         other.add_html("/", "the only place is free")
         configure(archive, publication(site), publication(other, "q"), max_instances=1)
         until(lambda: reports(archive, "q"), "another job has the place")
@@ -205,7 +210,9 @@ def test_exclude_leaves_out_what_waits_of_a_host(archive: Archive, site: Site) -
     configure(archive, publication(site, urls=urls, wget_args=list(crawls.through(site.proxy))))
     with agent(archive) as running:
         until(lambda: all(site.count("/p1", host) for host in hosts), "the job fetches", every=0.02)
-        assert "taken" in order(archive, "exclude", "p", "*b.example")
+        told = order(archive, "exclude", "p", "*b.example")
+        assert "taken" in told and "it means b.example, c.b.example\n" in told
+        assert "it means no host that the job asks now" in order(archive, "wait", "p", "d.example", "0")
         time.sleep(1.2)
         before = Counter(request.host for request in site.requests)
         quick(site)
@@ -226,7 +233,7 @@ def test_at_its_deadline_a_job_waits_and_is_extended(archive: Archive, site: Sit
         job = until(
             lambda: (known := job_of(archive, "p")) and known["held"] and not known["running"] and known, "it waits"
         )
-        assert (job["held"], job["state"]) == ("deadline", "interrupted")
+        assert (job["held"], job["state"]) == ("deadline", "deadline")
         assert is_quiet(site) and 0 < len(asked(site)) < _PAGES
         assert "its time is over" in order(archive, "resume", "p", code=1)
         assert "is over already" in order(archive, "deadline", "p", "2020-01-01T00:00:00", code=1)
@@ -330,7 +337,8 @@ def test_orders_to_a_job_that_ended_or_that_makes_no_sense_are_refused(archive: 
     run_command("start", "--archive", archive.root, "--once")
     (job,) = reports(archive, "p")
     assert f"{job} has ended already" in order(archive, "pause", job, code=2)
-    assert "there are: none" in order(archive, "pause", "p", code=2)
+    assert f"{job} has ended already" in order(archive, "pause", "p", code=2), "its newest crawl"
+    assert "there are: none" in order(archive, "pause", "nobody", code=2)
     (archive.jobs / "20990101T000000-x").mkdir()
     for words, why in (
         (("x",), "say what to do"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import random
 import socket
@@ -92,6 +93,26 @@ def test_a_patch_that_was_asked_for_waits_while_its_record_is_worked_on(archive:
     assert crawljob.patch_in(folder) == patch and End.ELSEWHERE in agent.ended
     agent = Dispatch(archive)
     assert agent.resume == [folder.name]
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_job_that_another_process_has_finished_is_no_fault(
+    archive: Archive, is_done: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when a command saves a page that the agent was about to save. A job that is nowhere is one."""
+    job = "20261121T030000-saved-www.example.org+page"
+    if is_done:
+        (archive.reports / job).mkdir()
+    agent = Dispatch(archive)
+    with caplog.at_level(logging.INFO):
+        agent.children.start(job, "-m", "agent.service.worker", str(archive.root), job)
+        until(lambda: (agent.take_ended(), len(agent.children) == 0)[1], "its process has ended")
+    assert End.ELSEWHERE in agent.ended
+    (line,) = [record for record in caplog.records if job in record.getMessage()]
+    assert (line.levelno, "another process has finished it" in line.getMessage()) == (
+        logging.INFO if is_done else logging.WARNING,
+        is_done,
+    )
 
 
 def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import click
 import pytest
 
 from agent.cli import cli
+from agent.crawl import crawl_log
 from agent.operations import trying
 from tests.support import crawls
 from tests.support.agents import agent, configure, job_of, reports, status
@@ -140,16 +141,47 @@ def test_add_and_retire(archive: Archive, capsys: pytest.CaptureFixture[str]) ->
         ("http://www.e.org/",), "It is: new", "month",
     )  # fmt: skip
     assert "is no name" in refused(archive, "add", "a b", "http://e.org/", kind=SettingsError)
-    run(archive, "retire", "new")
-    assert loaded(archive, "new").retired
+    run(archive, "retire", "new", "--reason", "it has moved")
+    since = (held := loaded(archive, "new")).retired_since
+    assert held.retired and since is not None and abs(now() - since) < timedelta(hours=1)
     capsys.readouterr()
-    assert "new (publications.d/new.toml), retired: It is: new" in run(archive, "list", capsys=capsys)
+    text = f"new (publications.d/new.toml), retired since {format_time(since)} (it has moved): It is: new"
+    assert text in run(archive, "list", capsys=capsys)
     assert "  new: retired" in run_command("status", "--archive", archive.root).out
     assert "is retired" in run_command("crawl", "--archive", archive.root, "--publication", "new").err
     run(archive, "edit", "new", "--unset", "retired")
-    assert not loaded(archive, "new").retired
+    back = loaded(archive, "new")
+    assert (back.retired, back.retired_since, back.retired_reason) == (False, None, "")
     capsys.readouterr()
     assert json.loads(run(archive, "list", "--json", capsys=capsys))[0]["next"]
+
+
+@pytest.mark.usefixtures("own")
+def test_one_that_differs_from_another_of_its_host_says_so(
+    archive: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (url,) = loaded(archive, "own").named_urls
+    for words in (("add", "other", url, "--set", "release=by-hand"), ("edit", "own", "--every", "weekly")):
+        told = run(archive, *words, capsys=capsys)
+        assert "other (by-hand) and own (automatic) differ in release or closed_for; readers see" in told
+    run(archive, "retire", "other")
+    assert "differ in" not in run(archive, "edit", "own", "--every", "monthly", capsys=capsys)
+
+
+def test_an_excluded_part_says_what_the_newest_crawl_knew_of_it(
+    archive: Archive, own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = archive.reports / "20261001T030000-own"
+    report.mkdir()
+    tail = "L - text/html #000 20261001030000000+5 sha1:A - -"
+    names = ("a", "mirror/a", "mirror/b")
+    crawl_log.write(report, [f"2026-10-01T03:00:00.000Z 200 1 http://e.org/{name} {tail}" for name in names])
+    parts = "exclude=[{match='e.org/mirror/*'}, {match='e.org/mirrors/*', reason='x'}]"
+    told = run(archive, "edit", "own", "--set", parts, capsys=capsys)
+    assert f"e.org/mirror/* matches 2 of 3 URLs that {report.name} knew; it has no reason" in told
+    assert f"e.org/mirrors/* matches 0 of 3 URLs that {report.name} knew\n" in told
+    assert "e.org/mirrors/*" in own.read_text()
+    assert "matches" not in run(archive, "edit", "own", "--every", "weekly", capsys=capsys)
 
 
 def test_one_that_is_added_says_when_it_begins(archive: Archive, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,10 +89,27 @@ def test_a_record_is_captured_by_the_agent_and_does_not_shift_the_schedule(archi
     newest = _record(archive)
     assert newest is not None and newest.id != name and (newest.occasion, newest.text(5)) == ("occasion", "election")
     assert [each["next"] for each in status(archive)["publications"]] == [each["next"] for each in before]
+    _assert_is_the_newest(archive, newest)
+    assert _reported(archive, name) == found.job_name != name  # that record was there before its job
     assert run_command("crawl", *words, "--shift", timeout=120).code == 0
     assert [each["next"] for each in status(archive)["publications"]] != [each["next"] for each in before]
     (shifted,) = (each for each in Catalogue(archive).records("p") if each.number > newest.number)
     assert not shifted.id.endswith("+occasion") and shifted.occasion == "occasion"
+
+
+def _reported(archive: Archive, name: str) -> str:
+    summary = json.loads(run_command("report", name, "--json", "--archive", archive.root).out)["summary"]
+    return str(summary["job"])
+
+
+def _assert_is_the_newest(archive: Archive, newest: Record) -> None:
+    """Whichever command is given the publication's name, it means this crawl; its number does so, too."""
+    for text in ("p", str(newest.number), newest.id):
+        assert _reported(archive, text) == newest.id
+        shown = run_command("record", "show", text, "--json", "--archive", archive.root)
+        assert json.loads(shown.out)["id"] == newest.id
+        assert newest.id in run_command("crawl", "--missing", text, "--archive", archive.root).out
+    assert [each["last"]["job"] for each in status(archive)["publications"]] == [newest.id]
 
 
 def test_a_record_is_cancelled_before_its_capture(archive: Archive, site: Site) -> None:

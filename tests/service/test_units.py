@@ -25,15 +25,23 @@ from webarcfs.archive.model.errors import UsageError
 archive = crawls.archive
 pytestmark = pytest.mark.store
 
-BEFORE = {"agent": "webarc-agent.service", "desk": "webarc-desk.service", "room": "webarc-room.service"}
+BEFORE = {
+    "webarc-agent@.service": "webarc-agent.service",
+    "webarc-desk@.service": "webarc-desk.service",
+    "webarc-room@.service": "webarc-room.service",
+    "webarc-watch@.service": "webarc-watch.service",
+    "webarc-watch@.timer": "webarc-watch.timer",
+}
+TEMPLATES = [(part, name) for part in Part for name in part.templates]
 
 
-def _template(part: Part) -> str:
-    return path("examples", part.template).read_text("utf-8")
+def _template(name: str) -> str:
+    return path("examples", name).read_text("utf-8")
 
 
 def _verified(folder: Path, name: str) -> None:
-    for command in (["verify", "--man=no"], ["security", "--offline=true", "--threshold=100", "--no-pager"]):
+    security = ["security", "--offline=true", "--threshold=100", "--no-pager"]
+    for command in (["verify", "--man=no"], *([security] if name.endswith(".service") else [])):
         done = subprocess.run(
             ["systemd-analyze", *command, str(folder / name)], capture_output=True, text=True, check=False, timeout=60
         )
@@ -43,21 +51,23 @@ def _verified(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("part", list(Part))
 def test_systemd_takes_the_templates(part: Part, tmp_path: Path) -> None:
-    text = re.sub("/usr/local/bin/[a-z.-]+", "/bin/true", _template(part))
-    (tmp_path / f"webarc-{part}@.service").write_text(text, "utf-8")
-    (tmp_path / f"webarc-{part}@town.service").symlink_to(tmp_path / f"webarc-{part}@.service")
-    _verified(tmp_path, f"webarc-{part}@town.service")
+    for name in part.templates:
+        text = re.sub("/usr/local/bin/[a-z.-]+", "/bin/true", _template(name))
+        (tmp_path / name).write_text(text, "utf-8")
+        (tmp_path / name.replace("@", "@town")).symlink_to(tmp_path / name)
+    for name in part.templates:
+        _verified(tmp_path, name.replace("@", "@town"))
 
 
-@pytest.mark.parametrize("part", sorted(BEFORE))
-def test_a_template_protects_as_the_unit_of_one_archive_does(part: str) -> None:
+@pytest.mark.parametrize("template", sorted(BEFORE))
+def test_a_template_protects_as_the_unit_of_one_archive_does(template: str) -> None:
     """What is said there of an archive at /srv/webarc is said here of each."""
 
     def lines(name: str) -> set[str]:
         text = (ROOT / "examples" / name).read_text("utf-8").replace("-%i", "").replace(" \\\n", "")
         return {line for line in text.splitlines() if line and not line.startswith(("#", "Exec", "EnvironmentFile"))}
 
-    assert lines(f"webarc-{part}@.service") == lines(BEFORE[part])
+    assert lines(template) == lines(BEFORE[template])
 
 
 @pytest.mark.parametrize(
@@ -71,8 +81,18 @@ def test_systemd_takes_a_unit_for_any_folder(part: Part, name: str, tmp_path: Pa
     done = run_command(*words, *(["--on", tmp_path / f"on {name}"] if part is Part.MOUNT else []))
     assert done.code == 0, done.err
     unit = f"webarc-{part}@town.service"
-    assert f"enable --now webarc-{part}@town" in done.out
-    _verified(tmp_path / "units", unit)
+    started = f"webarc-{part}@town{'.timer' if part is Part.WATCH else ''}"
+    files = [str(tmp_path / "units" / template.replace("@", "@town")) for template in part.templates]
+    lines = done.out.splitlines()
+    assert "systemd does not read this folder" in lines[0]
+    assert shlex.split(lines[1]) == ["install", "-D", "-m", "644", "-t", "/etc/systemd/system", *files]
+    assert lines[2:5] == [
+        f"  systemctl daemon-reload && systemctl enable --now {started}",
+        "Whether it works:",
+        f"  systemctl status {started}",
+    ]
+    for template in part.templates:
+        _verified(tmp_path / "units", template.replace("@", "@town"))
     text = (tmp_path / "units" / unit).read_text()
     command = re.search("^ExecStart=(.*)$", text, re.MULTILINE)
     assert command is not None
@@ -100,33 +120,41 @@ def test_what_a_unit_may_touch_follows_the_archive(archive: Archive) -> None:
     assert f'ReadWritePaths={archive.root} "-/media/a disk/webarc"\n' in text
     assert ("PrivateTmp=false" in text) == archive.root.is_relative_to("/tmp")
     unit = UnitOf(part=Part.AGENT, name="x", root=Path("/srv/x"), programs=Path("/opt/bin"), user="anna", group="staff")
-    text = unit_text(_template(Part.AGENT), unit)
+    agent = _template("webarc-agent@.service")
+    text = unit_text(agent, unit)
     assert "ProtectHome=true" in text and "PrivateTmp=true" in text
     assert "User=anna\nGroup=staff\n" in text
     at_home = dataclasses.replace(unit, programs=Path("/home/a/.venv/bin"))
-    assert "ProtectHome=read-only" in unit_text(_template(Part.AGENT), at_home)
+    assert "ProtectHome=read-only" in unit_text(agent, at_home)
 
 
-def test_a_desk_sees_the_backup_whose_age_it_shows(archive: Archive) -> None:
+def test_desk_and_watch_see_the_backup_whose_age_they_tell(archive: Archive) -> None:
     archive.settings.write_text('[backup]\nto = "/run/user/backup"\n')
-    text = run_command("service", "print", "desk", "--archive", archive.root).out
-    assert "ProtectHome=read-only" in text and "/run/user" not in text, "it reads it only"
+    for part in ("desk", "watch"):
+        text = run_command("service", "print", part, "--archive", archive.root).out
+        assert "ProtectHome=read-only" in text and "/run/user" not in text, "it reads it only"
     desk = UnitOf(part=Part.DESK, name="x", root=Path("/srv/x"), programs=Path("/opt/bin"), user="a", group="a")
-    assert "ProtectHome=true" in unit_text(_template(Part.DESK), desk)
+    assert "ProtectHome=true" in unit_text(_template("webarc-desk@.service"), desk)
     reads = dataclasses.replace(desk, reads=(Path("/home/backup"),))
-    assert "ProtectHome=read-only" in unit_text(_template(Part.DESK), reads)
+    assert "ProtectHome=read-only" in unit_text(_template("webarc-desk@.service"), reads)
 
 
 def test_a_unit_of_ones_own_needs_no_root(archive: Archive, tmp_path: Path) -> None:
-    for part in ("agent", "desk", "room"):
+    for part, template in TEMPLATES:
+        if part is Part.MOUNT:
+            continue
         done = run_command(
             "service", "install", part, "--archive", archive.root, "--user", XDG_CONFIG_HOME=str(tmp_path)
         )
         assert done.code == 0 and "systemctl --user" in done.out, done.err
-        unit = tmp_path / "systemd" / "user" / f"webarc-{part}@archive.service"
+        assert "does not read" not in done.out and "  install " not in done.out
+        unit = tmp_path / "systemd" / "user" / template.replace("@", "@archive")
         text = unit.read_text()
         assert not re.search("^(User|Group|Protect|Private|Capability|Restrict(?!Prevent|=|Sec))", text, re.MULTILINE)
-        assert "WantedBy=default.target" in text
+        if template == "webarc-watch@.timer":
+            assert "OnBootSec=5min\nOnUnitActiveSec=5min\n" in text and "WantedBy=timers.target" in text
+        else:
+            assert ("WantedBy=default.target" in text) == (part is not Part.WATCH)
         done2 = subprocess.run(
             ["systemd-analyze", "--user", "verify", "--man=no", str(unit)], capture_output=True, text=True, check=False,
             timeout=60, env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
@@ -141,6 +169,10 @@ def test_what_others_wrote_and_what_systemd_cannot_be_told_is_refused(archive: A
     done = run_command("service", "install", "agent", "--archive", archive.root, "--name", "town", "--to", units)
     assert done.code == 1 and "was not written by this command" in done.err
     assert (units / "webarc-agent@town.service").read_text() == "[Unit]\n# mine\n"
+    (units / "webarc-watch@town.service").write_text("[Unit]\n# mine\n")
+    done = run_command("service", "install", "watch", "--archive", archive.root, "--name", "town", "--to", units)
+    assert done.code == 1 and "webarc-watch@town.service was not written by this command" in done.err
+    assert not (units / "webarc-watch@town.timer").exists(), "both or none"
     for words in (["agent", "--name", "a/b"], ["agent", "--name", "a@b c"], ["mount"], ["agent", "--on", "/mnt/x"],
                   ["agent", "--", "a\nb"]):  # fmt: skip
         done = run_command("service", "print", words[0], "--archive", archive.root, *words[1:])
@@ -150,18 +182,19 @@ def test_what_others_wrote_and_what_systemd_cannot_be_told_is_refused(archive: A
     assert done.code == 1 and "systemd takes in no path" in done.err
 
 
-@given(st.text(max_size=20), st.sampled_from(list(Part)))
-def test_no_name_of_a_folder_makes_a_line_of_a_unit(name: str, part: Part) -> None:
+@given(st.text(max_size=20), st.sampled_from(TEMPLATES))
+def test_no_name_of_a_folder_makes_a_line_of_a_unit(name: str, template: tuple[Part, str]) -> None:
+    part, file_name = template
     unit = UnitOf(part=part, name="x", root=Path("/srv") / name.replace("/", "_"), programs=Path("/opt/bin"), user="a",
                   group="a", point=Path("/mnt/x"))  # fmt: skip
     plain = UnitOf(part=part, name="x", root=Path("/srv/x"), programs=Path("/opt/bin"), user="a", group="a",
                    point=Path("/mnt/x"))  # fmt: skip
     try:
-        text = unit_text(_template(part), unit)
+        text = unit_text(_template(file_name), unit)
     except UsageError:
         return
     keys = [line.partition("=")[0] for line in text.splitlines() if not line.startswith("#")]
-    expected = unit_text(_template(part), plain)
+    expected = unit_text(_template(file_name), plain)
     assert keys == [line.partition("=")[0] for line in expected.splitlines() if not line.startswith("#")]
 
 

@@ -164,6 +164,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "tests/kill/test_kill.py"),
         {"WEBARC_SOAK": "1"},
     ),
+    "kill-notifications": Soak(
+        "kill -9 at fifty points of a notification, with a mail program and a webhook; each is told, at most once more",
+        ("-m", "pytest", "tests/kill/test_notify_kills.py"),
+        {"WEBARC_SOAK": "1"},
+    ),
     "kill-many": Soak(
         "100 crawls of one archive, each killed at another step; each state and record is what the site said",
         ("-m", "pytest", "--timeout=7200", "tests/kill/test_many_kills.py"),

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from agent.cli import cli
 from agent.commands.record import RecordFilter
 from tests.support import archives
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import Catalogue, look_up_crawl, look_up_record
 from webarcfs.archive.catalogue.record import CrawlPart, FieldNumber, Record, RecordState, Value
 from webarcfs.archive.catalogue.workflow import HELD
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.archive.model.metadata import CET, CommitTag, compact_time, format_time
 
 pytestmark = pytest.mark.store
@@ -140,3 +140,21 @@ def test_a_filter_takes_what_lies_in_its_span_and_state(
     assert taken is ((since is None or since <= at) and (until is None or at < until))
     assert RecordFilter(states=frozenset({str(state)})).takes(stored_record, frozenset())
     assert RecordFilter(waits=True).takes(stored_record, frozenset()) is (state in HELD)
+
+
+def test_a_crawl_is_shown_by_each_of_its_names_and_a_publication_stands_for_its_newest(archive: Archive) -> None:
+    """A discarded crawl is not the newest one; what acts on a record takes no publication, and says which crawl."""
+    newest = "20200401T000000-b"
+    number = next(record.number for record in Catalogue(archive).records() if record.id == newest)
+    for name in (newest, str(number), f"2020-04-01T00:00:00@{_HOST}", "b"):
+        result = CliRunner().invoke(cli, ["record", "show", name, "--json", "--archive", str(archive.root)])
+        assert json.loads(result.output)["id"] == newest
+    for name in ("c", "999", "20200401T000000-c", f"2020-04-02T00:00:00@{_HOST}", "../b", "b/2020"):
+        with pytest.raises(NotFound):
+            look_up_crawl(archive, Catalogue(archive), name)
+    with pytest.raises(NotFound, match=f"b is a publication; its newest crawl is {newest}"):
+        look_up_record(archive, Catalogue(archive), "b")
+    shown = [record for record in Catalogue(archive).records() if record.state is RecordState.RELEASED]
+    assert look_up_crawl(archive, Catalogue(archive), "a", lambda _: shown).id == "20191231T235959-a"
+    with pytest.raises(NotFound, match="there is no record 20200101T000000-a"):
+        look_up_crawl(archive, Catalogue(archive), "20200101T000000-a", lambda _: shown)

@@ -14,7 +14,8 @@ from tests.support.readercommand import webarc, webarc_bytes
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound, UsageError
-from webarcfs.commands.snapshot_names import Beside, VisibleSnapshots, resolve
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.commands.snapshot_names import Beside, VisibleSnapshots, newer_than_latest, resolve
 
 pytestmark = pytest.mark.store
 
@@ -37,6 +38,8 @@ _WHOLE = 19
 
 def _meant(text: str, host: str, publication: str, rows: list[Kept]) -> str:
     """What a name means: a commitTag, `many` or `none`."""
+    if text.isdecimal() and len(text) < _FORMS[0] and 0 < int(text) <= len(KEPT) and KEPT[int(text) - 1] in rows:
+        return KEPT[int(text) - 1].tag
     head, _, of = text.partition("@")
     is_time = len(head) in _FORMS and (bool(of) or "@" not in text)
     if not head.startswith("latest"):
@@ -119,6 +122,23 @@ def test_a_name_means_what_all_commit_tags_say(
     assert resolved == meant
 
 
+@pytest.mark.parametrize("is_reader", [False, True])
+def test_newer_snapshots_that_latest_does_not_count_are_named(archive: Archive, is_reader: bool) -> None:
+    rows = [row for row in KEPT if not (is_reader and row.is_hidden)]
+    snapshots = VisibleSnapshots(archive, Gate(archive, Reader()) if is_reader else None)
+    numbers = set()
+    for host, publication in ((TOWN, ""), (TOWN, "town"), (TOWN, "news"), (PORT, ""), (OLD, "")):
+        meant = _meant("latest", host, publication, rows)
+        tag, beside = CommitTag.parse(meant), Beside(host, publication)
+        own = [row for row in rows if row.host == host and publication in ("", row.publication)]
+        newer = sorted((row.tag for row in own if row.tag > meant), reverse=True)
+        assert [str(found) for found in newer_than_latest("latest", tag, snapshots, beside)] == newer
+        assert newer_than_latest("latest~1", tag, snapshots, beside) == []
+        assert newer_than_latest(meant, tag, snapshots, beside) == []
+        numbers.add(len(newer))
+    assert len(numbers) > 1
+
+
 # -- on the command line -----------------------------------------------------------------------------------------------
 
 
@@ -148,14 +168,40 @@ def test_a_host_that_is_named_once_is_that_of_both(archive: Archive, words: tupl
     assert all(f"is {tag}" in done.stderr for tag in _tags(TOWN, complete=True)[:2])
 
 
+def test_a_crawl_is_named_by_its_number_its_name_and_its_publication(archive: Archive) -> None:
+    """Of a publication it is the newest crawl, for a reader the newest that is released; of a hidden one nothing."""
+    hidden = next(number for number, row in enumerate(KEPT, 1) if row.is_hidden)
+    seen = next(number for number, row in enumerate(KEPT, 1) if not row.is_hidden and row.host == TOWN)
+    for who, rows in (((), KEPT), (("--as-reader",), [row for row in KEPT if not row.is_hidden])):
+        newest = max((row for row in rows if row.publication == "news"), key=lambda row: row.time)
+        for name in ("news", str(KEPT.index(newest) + 1), f"{newest.time.replace('-', '').replace(':', '')}-news"):
+            done = webarc("stat", name, *who, "--json", "--archive", str(archive.root))
+            assert (done.returncode, done.stderr) == (0, f"webarc: {name} is {newest.tag}\n")
+    for name in (str(hidden), "999999999999999999999"):
+        done = webarc("stat", name, "--as-reader", "--archive", str(archive.root))
+        assert done.returncode == 1 and KEPT[hidden - 1].tag not in done.stderr
+        assert "no commitTag and no time" in done.stderr or "write more of one" in done.stderr
+    done = webarc("diff", str(seen), str(seen), "--archive", str(archive.root))
+    assert done.returncode == 0, done.stderr
+
+
+def test_snapshots_without_a_difference_are_said_to_be_alike(archive: Archive) -> None:
+    tag = _tags(TOWN)[0]
+    done = webarc("diff", tag, tag, "--archive", str(archive.root))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"webarc: {tag} and {tag} do not differ\n")
+    done = webarc("diff", tag, tag, "--json", "--archive", str(archive.root))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_candidates_are_listed_and_the_rest_is_counted(archive: Archive) -> None:
-    done = webarc("stat", "20", "--archive", str(archive.root))
-    newest = sorted(KEPT, key=lambda row: ([-ord(letter) for letter in row.time], row.host))
+    done = webarc("stat", "201", "--archive", str(archive.root))
+    begun = [row for row in KEPT if row.tag.startswith("201")]
+    newest = sorted(begun, key=lambda row: ([-ord(letter) for letter in row.time], row.host))
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        f"webarc: '20' begins {len(KEPT)} commitTags; write more of one:",
+        f"webarc: '201' begins {len(begun)} commitTags; write more of one:",
         *(f"webarc:   {row.tag}" for row in newest[:10]),
-        f"webarc:   and {len(KEPT) - 10} more",
+        f"webarc:   and {len(begun) - 10} more",
     ]
     done = webarc("stat", "latest", "--archive", str(archive.root))
     assert done.returncode == 1 and "the archive has 3; write one behind @" in done.stderr
@@ -173,7 +219,7 @@ def test_candidates_are_listed_and_the_rest_is_counted(archive: Archive) -> None
         (["stat", "2019-W10"], 1, "no commitTag and no time"),
         (["stat", "latest@../../etc"], 2, "no host and no publication"),
         (["stat", f"latest@{'x' * 5000}"], 2, "no host and no publication"),
-        (["links", "--count", "20"], 1, "write more of one"),
+        (["links", "--count", "201"], 1, "write more of one"),
         (["export", "--since", "latest~9", "--publication", "news", "x"], 2, "of www.town.example"),
         (["diff", f"latest@{TOWN}", f"latest@{PORT}"], 1, "different domains"),
     ],
@@ -189,6 +235,7 @@ def test_readers_have_names_for_what_they_see(archive: Archive) -> None:
     done = webarc("stat", f"latest@{TOWN}", "--as-reader", "--archive", str(archive.root))
     if archive.database.exists():
         assert (done.returncode, done.stderr) == (0, f"webarc: latest@{TOWN} is {newest.tag}\n")
-    done = webarc("stat", "20", "--as-reader", "--archive", str(archive.root))
-    assert done.returncode == 1 and f"begins {sum(not row.is_hidden for row in KEPT)} commitTags" in done.stderr
+    done = webarc("stat", "201", "--as-reader", "--archive", str(archive.root))
+    begun = sum(not row.is_hidden and row.tag.startswith("201") for row in KEPT)
+    assert done.returncode == 1 and f"begins {begun} commitTags" in done.stderr
     assert not any(row.tag in done.stderr for row in KEPT if row.is_hidden)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.crawls import Done, run_command
+from tests.support.mounts import SCRIPTS
 from webarcfs.archive.catalogue import people, tokens
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
@@ -118,6 +121,16 @@ def test_what_is_refused_says_what_to_do(
     done = run(archive, "token", *words, login=login)
     assert done.code == code and message in done.err and done.out == ""
     assert archive.people.read_bytes() == before
+
+
+def test_a_token_that_could_not_be_printed_is_none(archive: Archive) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [SCRIPTS / "webarc-agent", "people", "token", "make", "laptop", "--archive", archive.root],
+            env={**os.environ, "LOGNAME": "carl"}, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2 and "No space left on device" in done.stderr and "webarc_" not in done.stderr
+    assert listed(archive) == []
 
 
 def test_another_password_says_which_tokens_stay(archive: Archive) -> None:

@@ -177,7 +177,7 @@ def test_quick_says_what_it_leaves_out(sound: Archive) -> None:
     done = run_command("verify", "--archive", sound.root, "--quick")
     assert (done.code, done.out) == (
         0,
-        "sound; not read: objects (but for data.xml that is new), commit-graphs, the databases' pages\n",
+        "nothing was found; not read: objects (but for data.xml that is new), commit-graphs, the databases' pages\n",
     )
     assert "commit-graphs" in run_command("verify", "--help").out
     _flip_bytes_in_a_pack(sound)

@@ -6,7 +6,7 @@ An archive is a directory, or the one behind a mount; it is whole, or as readers
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,7 +30,7 @@ from webarcfs.archive.model.urls import canonical
 from webarcfs.client import mounted
 from webarcfs.commands.completing import complete_hosts, complete_publications
 from webarcfs.commands.lazy_commands import AbsolutePath, archive_option
-from webarcfs.commands.snapshot_names import Beside, StateAt, VisibleSnapshots, parse_name, resolve
+from webarcfs.commands.snapshot_names import Beside, StateAt, VisibleSnapshots, newer_than_latest, parse_name, resolve
 
 # == time ==============================================================================================================
 
@@ -238,20 +238,28 @@ def tag(place: ArchiveArgument, text: str, beside: Beside = _NOTHING) -> tuple[C
     `beside` says of which host it is, if the name does not. Prints the commitTag where the name is a short one. Raises
     UsageError for a name of several snapshots, NotFound, or Forbidden, for one that the reader may not see.
     """
-    commit_tag = resolve(text, VisibleSnapshots(place.archive, place.gate), beside)
+    snapshots = VisibleSnapshots(place.archive, place.gate)
+    commit_tag = resolve(text, snapshots, beside)
     store = place.repository(commit_tag.domain)
-    return _opened(place, text, commit_tag), store
+    return _opened(place, text, commit_tag, newer_than_latest(text, commit_tag, snapshots, beside)), store
 
 
 def named(place: ArchiveArgument, text: str, beside: Beside = _NOTHING) -> CommitTag:
     """Return the snapshot of a name, as `tag` does; that of a whole commitTag may be of an unknown domain."""
-    return _opened(place, text, resolve(text, VisibleSnapshots(place.archive, place.gate), beside))
+    snapshots = VisibleSnapshots(place.archive, place.gate)
+    commit_tag = resolve(text, snapshots, beside)
+    return _opened(place, text, commit_tag, newer_than_latest(text, commit_tag, snapshots, beside))
 
 
-def _opened(place: ArchiveArgument, text: str, commit_tag: CommitTag) -> CommitTag:
+def _opened(place: ArchiveArgument, text: str, commit_tag: CommitTag, newer: Sequence[CommitTag]) -> CommitTag:
+    """Print which snapshot a short name is of, and the newer ones that `latest` does not count."""
     place.must_be_open(commit_tag)
     if text != str(commit_tag):
         click.echo(f"webarc: {text} is {commit_tag}", err=True)
+    if newer:
+        snapshots = "a newer snapshot is" if len(newer) == 1 else f"{len(newer):,} newer snapshots are"
+        which = newer[0] if len(newer) == 1 else f"the newest is {newer[0]}"
+        click.echo(f"webarc: {snapshots} of no complete crawl, and not counted: {which}", err=True)
     return commit_tag
 
 

@@ -76,7 +76,17 @@ def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space:
         return
     changes = (*([first_one] if first_one is not None else ()), *version_changes)
     rows = _rows(first.domain, changes, led)
-    print_rows(form, (row for row, _ in rows), lambda _: (line for _, line in rows), as_json=print_ascii_lines)
+    counted = 0
+
+    def lines(_: object) -> Iterator[str]:
+        nonlocal counted
+        for _, line in rows:
+            counted += 1
+            yield line
+
+    print_rows(form, (row for row, _ in rows), lines, as_json=print_ascii_lines)
+    if form is Form.TABLE and not counted:
+        click.echo(f"webarc: {first} and {second} do not differ{f' in {below}' if below else ''}", err=True)
 
 
 @dataclass(frozen=True, slots=True)

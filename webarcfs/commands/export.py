@@ -83,7 +83,8 @@ _WITH_RECORDS = ("wacz", "bagit")
     default="",
     metavar="RECORD",
     shell_complete=complete_records,
-    help="The snapshots of this record, as its publication saw them.",
+    help="The snapshots of this record, by its name or number, as its publication saw them; of a publication's name "
+    "those of its newest crawl.",
 )
 @click.option(
     "--publication",

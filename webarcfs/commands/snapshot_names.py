@@ -4,6 +4,7 @@ A commitTag names one snapshot. Short names are dates and times (`2019-03`: the 
 `latest~2` (the complete snapshots, counted back from the newest), and the beginning of a commitTag that no other one
 has. A text that is a date or a time is one; anything else is a beginning. `@` and a host, or a publication, may follow
 a date, a time and `latest`. Else what stands beside the name says of which host it is: a URL, or an option.
+The number or the name of a record is its crawl's snapshot, the name of a publication that of its newest crawl.
 
 Who sees a part of the archive has names for that part: hidden snapshots neither count nor are listed.
 """
@@ -17,11 +18,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Protocol
 
 from webarcfs.access.access_rules import Standing
 from webarcfs.access.gate import Gate
+from webarcfs.archive.catalogue.catalogue import Catalogue, look_up_crawl
+from webarcfs.archive.catalogue.record import newest_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import sequence
@@ -240,6 +243,20 @@ class VisibleSnapshots:
                 tags = [tag for host in self._archive.domains() for tag in self.beginning(text, host)]
         return sorted(tags, key=lambda tag: (-tag.crawl_time.timestamp(), tag.domain))
 
+    def of_crawl(self, text: str) -> list[CommitTag]:
+        """Return the snapshots of the crawl that a record's number or name, or a publication, means, in order.
+
+        None of a crawl, or of its hosts, that is hidden. Those with pages alone, where it has some.
+        """
+        shown = None if self._gate is None else self._gate.records
+        try:
+            parts = look_up_crawl(self._archive, Catalogue(self._archive), text, shown).parts
+        except (NotFound, Damaged, Busy):
+            return []
+        visible = [part for part in parts if self.has(part.tag.domain, seq_of(part.tag))]
+        tags = {part.tag for part in visible if not part.is_resource} or {part.tag for part in visible}
+        return sorted(newest_of(tags), key=lambda tag: tag.domain)
+
     def has(self, host: str, seq: int) -> bool:
         """Return whether there is a snapshot of a host at a time."""
         seqs = self.seqs(host)
@@ -291,6 +308,8 @@ def resolve(text: str, snapshots: KnownSnapshots, beside: Beside) -> CommitTag:
     """
     name = parse_name(text)
     if isinstance(name, TagBeginning):
+        if tags := snapshots.of_crawl(text):
+            return _only_of_crawl(text, tags, beside.host)
         return _only(text, snapshots.beginning(text, beside.host), beside.host)
     if isinstance(name, CommitTag):
         if snapshots.has_host(name.domain):
@@ -304,6 +323,27 @@ def resolve(text: str, snapshots: KnownSnapshots, beside: Beside) -> CommitTag:
     return _of_host(text, name, snapshots, host, publication)
 
 
+def _only_of_crawl(text: str, tags: Sequence[CommitTag], host: str) -> CommitTag:
+    """Return the snapshot of a crawl, of a host if one is named. Raises UsageError for a crawl of several."""
+    tags = [tag for tag in tags if tag.domain == host] or tags
+    if len(tags) == 1:
+        return tags[0]
+    raise UsageError(listed(f"{text} is a crawl of {len(tags):,} hosts; take one of these:", tags))
+
+
+def newer_than_latest(text: str, tag: CommitTag, snapshots: VisibleSnapshots, beside: Beside) -> list[CommitTag]:
+    """Return the snapshots that are newer than the one that `latest` means, newest first; none for another name.
+
+    They are of crawls that are not complete, as those are that save a page.
+    """
+    name = parse_name(text)
+    if not isinstance(name, Latest) or name.back:
+        return []
+    publication = beside.publication if name.of.lower() in ("", tag.domain) else name.of
+    rows = snapshots.newest_first(tag.domain, publication)
+    return [tag_of(tag.domain, seq) for seq, _ in takewhile(lambda row: row[0] > seq_of(tag), rows)]
+
+
 def _only(text: str, tags: Sequence[CommitTag], host: str) -> CommitTag:
     if len(tags) == 1:
         return tags[0]
@@ -312,7 +352,7 @@ def _only(text: str, tags: Sequence[CommitTag], host: str) -> CommitTag:
     of_host = f" of {host}" if host else ""
     raise UsageError(
         f"{text!r} is no commitTag and no time, and no commitTag{of_host} begins so; `webarc snapshots` lists them; "
-        "2026-11-21, 2026-11, latest and latest~1 are names, too"
+        "2026-11-21, 2026-11, latest and latest~1 are names, too, and so is a crawl's number in `webarc-agent crawls`"
     )
 
 

@@ -52,8 +52,9 @@ def snapshots(
     """List the snapshots of the archive, or of a host.
 
     A snapshot is the state of a host at a time. Each line has its commitTag, the publication, whether the crawl was
-    complete, the number of its pages, and the record. Of an import it is unknown whether it was complete, unless
-    --complete said so.
+    complete, the number of documents, and the record. The documents are all that the host has at that time, also those
+    that other crawls got; the record counts those of its crawl. Of an import it is unknown whether it was complete,
+    unless --complete said so.
 
     \b
     Every command that asks for a TAG takes these names of a snapshot:

@@ -23,8 +23,7 @@ from itertools import islice
 from typing import Any, Final
 
 from webarcfs.access.reader_repositories import ReaderRepositories
-from webarcfs.archive.catalogue.catalogue import Catalogue, opened
-from webarcfs.archive.catalogue.record import publication_of
+from webarcfs.archive.catalogue.catalogue import Catalogue, look_up_crawl
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Commit, Repository
 from webarcfs.archive.git.writing import FILE, FOLDERS, LINE, Line, key, read_lines
@@ -38,8 +37,6 @@ from webarcfs.archive.model.url_lists import REDIRECTS, Met, MetList, Redirect
 # == selection ========================================================================================================
 
 
-#: Most digits of a record's number.
-_DIGITS = 15
 #: Opens the repository of a domain.
 Opener = Callable[[str], Repository]
 #: Whether someone asked for the end.
@@ -243,15 +240,9 @@ def _domains(
 
 def _parts(archive: Archive, record_id: str, reader: ReaderRepositories | None) -> dict[str, set[CommitTag]]:
     """Return the parts of a record by domain. Raises NotFound for one that is not there, or not for the reader."""
-    catalogue, name = Catalogue(archive), record_id
-    if name.isdecimal():
-        with opened(archive, catalogue) as tables:
-            name = (tables.id_of(int(name)) if len(name) <= _DIGITS else None) or name
-    if reader is not None:
-        shown = reader.gate.records(publication_of(name))
-        if all(record.id != name for record in shown):
-            raise NotFound(f"the catalogue has no record {record_id}")
-    record, _ = catalogue.read(name)
+    catalogue = Catalogue(archive)
+    shown = None if reader is None else reader.gate.records
+    record, _ = catalogue.read(look_up_crawl(archive, catalogue, record_id, shown).id)  # with all its parts
     tags_by_domain: dict[str, set[CommitTag]] = {}
     for part in record.parts:
         tags_by_domain.setdefault(part.tag.domain, set()).add(part.tag)

@@ -22,7 +22,7 @@ from tantivy import Query
 from webarcfs.access.access_rules import Standing, VersionSpan, VisibleSnapshot
 from webarcfs.access.gate import Gate
 from webarcfs.access.reader_collections import VisibleCollections
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import Catalogue, look_up_crawl
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import database
 from webarcfs.archive.index.database import PathSpan, PathSpans, SourceSnapshot
@@ -641,14 +641,8 @@ class Searcher:
 
     def _parts(self, record_id: str) -> Iterator[tuple[str, int]]:
         """Yield domain and snapshot of each part of a record. Raises NotFound, also for one that is not released."""
-        if self._gate is None:
-            record = Catalogue(self._archive).read(record_id)[0]
-        else:
-            shown = next((record for record in self._gate.records() if record.id == record_id), None)
-            if shown is None:
-                raise NotFound(f"there is no record {record_id!r}")
-            record = shown
-        for part in record.parts:
+        shown = None if self._gate is None else self._gate.records
+        for part in look_up_crawl(self._archive, Catalogue(self._archive), record_id, shown).parts:
             yield part.tag.domain, int(part.tag.crawl_time.timestamp())
 
     def _moment(self, question: SearchQuestion, parsed: ParsedSearch) -> Moment:

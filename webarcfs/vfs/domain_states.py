@@ -44,6 +44,10 @@ _DESCRIBED = 1_000
 _log = logging.getLogger(__name__)
 
 
+class _Unread(Damaged):
+    """A data.xml that git cannot read: no cache keeps that, since it may come back."""
+
+
 class ArcTimes:
     """The times of an ARC and the size of its data.xml: crawlTime as text and in seconds, createTime in seconds."""
 
@@ -68,6 +72,8 @@ class Caches:
         self.trees: Cache[str, Entries] = Cache(most + most // content.OF_AN_ARC, lambda entries: len(entries) + 1)
         self.dates: Cache[str, ArcTimes | None] = Cache(most // content.OF_AN_ARC)
         self.metadata: Cache[str, MetaData | None] = Cache(_DESCRIBED)
+        #: data.xml that git could not read, which is logged once.
+        self.unread: Cache[str, bool] = Cache(_DESCRIBED)
         self.commits: Cache[str, Commit] = Cache(2_000)
         self.leads: Cache[str, bool] = Cache(most // content.OF_AN_ARC)
         # Each addition reads its ARC several times.
@@ -125,23 +131,35 @@ class DomainReader:
 
     def arc(self, tree: str, place: ArcVersion) -> TreeEntry | None:
         """Return the folder of an ARC below `tree`; None if there is no ARC, or another version."""
-        return self._caches.arcs.get((tree, place), lambda: self._arc(tree, place))
+        try:
+            return self._caches.arcs.get((tree, place), lambda: self._arc(tree, place))
+        except _Unread:
+            return None
 
     def _arc(self, tree: str, place: ArcVersion) -> TreeEntry | None:
         entry = self.find(tree, place.arc)
         if entry is not None and entry.is_tree and self.is_arc(entry.oid):
-            dates = self.dates(self.entries(entry.oid)[arc_paths.DATA_XML].oid)
+            dates = self._read_dates(self.entries(entry.oid)[arc_paths.DATA_XML].oid)
             if dates is not None and dates.crawl == place.version:
                 return entry
         return None
 
     def dates(self, document: str) -> ArcTimes | None:
         """Return the times of the ARC whose data.xml is the blob `document`; None, with a log line, as `described`."""
+        try:
+            return self._read_dates(document)
+        except _Unread:
+            return None
+
+    def _read_dates(self, document: str) -> ArcTimes | None:
         return self._caches.dates.get(document, lambda: self._dated(document))
 
     def described(self, document: str) -> MetaData | None:
         """Return the metadata of that ARC; None, with a line in the log, if its data.xml is not understood."""
-        return self._caches.metadata.get(document, lambda: self._parse(document))
+        try:
+            return self._caches.metadata.get(document, lambda: self._parse(document))
+        except _Unread:
+            return None
 
     def size(self, blob: str) -> int:
         """Return a blob's size."""
@@ -175,8 +193,8 @@ class DomainReader:
         return any(self.is_arc(oid) or self.leads_to_arcs(oid) for oid in below)
 
     def _dated(self, blob: str) -> ArcTimes | None:
+        document = self._read(blob)
         try:
-            document = self.store.read(blob)
             times = data_xml.times(document)
             if times is not None:
                 return ArcTimes(times[0], times[1], len(document))
@@ -187,9 +205,20 @@ class DomainReader:
             return None
         return ArcTimes(format_time(meta.crawl_time), format_time(meta.create_time), self.store.size(blob))
 
-    def _parse(self, blob: str) -> MetaData | None:
+    def _read(self, blob: str) -> bytes:
+        """Return a data.xml. Raises _Unread, with a line in the log at the first time."""
         try:
-            return data_xml.metadata(self.store.read(blob))
+            return self.store.read(blob)
+        except Damaged as error:
+            if self._caches.unread.held(blob) is None:
+                _log.error("%s: data.xml %s cannot be read: %s", self.domain, blob, error)
+            self._caches.unread.keep(blob, True)
+            raise _Unread(str(error)) from None
+
+    def _parse(self, blob: str) -> MetaData | None:
+        document = self._read(blob)
+        try:
+            return data_xml.metadata(document)
         except (InvalidDocument, Damaged) as error:
             _log.error("%s: data.xml %s has no metadata: %s", self.domain, blob, error)
             return None

@@ -419,7 +419,7 @@ class Arc(StoredFolder):
     @property
     def meta(self) -> MetaData | None:
         """Its metadata; None if they cannot be read."""
-        return self.state.reader.described(self.document) if self.dates is not None else None
+        return self.state.reader.described(self.document)
 
     @property
     def enclosing(self) -> Arc | None:

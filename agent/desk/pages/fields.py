@@ -56,6 +56,15 @@ def sets_of(visit: DeskVisit, record: Record, groups: Iterable[tuple[str, tuple[
     return tuple(field_sets)
 
 
+def empty_about(visit: DeskVisit) -> tuple[FormField, ...]:
+    """Return title, language and access statement, for several crawls alike."""
+    about = ((name, words.of_about(name, visit.desk.look_up(visit.language))) for name in ABOUT)
+    return tuple(
+        FormField(name=name, label=label, value=visit.typed(name, ""), help=help_text, fault=visit.fault(name))
+        for name, (label, help_text) in about
+    )
+
+
 def _about(visit: DeskVisit, record: Record) -> Iterable[FormField]:
     for name in ABOUT:
         value = getattr(record, name).text

@@ -21,10 +21,10 @@ from agent.desk.visit import DeskVisit
 from agent.pipeline.domain_run import ARC_COUNTS
 from agent.reports import url_fates
 from agent.reports.counted_urls import Lack, UrlSelection
-from agent.reports.explanations import explanation_of
+from agent.reports.explanations import explain_end, explanation_of
 from agent.reports.report import Missing, hosts_in, missing_in
 from agent.service import agent_status
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow
 from webarcfs.archive.catalogue.record import is_import
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import parse_time
@@ -45,7 +45,8 @@ def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     archive = visit.desk.archive
     return visit.page(
         "running.html",
-        jobs=list(jobs.cards(visit)),
+        jobs=list(jobs.cards_with_servers(visit)),
+        publications={publication.name for publication in visit.desk.settings().publications},
         steps=list(jobs.steps(archive)),
         coming=jobs.coming(visit, 10),
         finished=newest(visit),
@@ -57,24 +58,23 @@ def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 def newest(visit: DeskVisit, most: int = MOST) -> list[FinishedJob]:
     """Return the jobs that ended last, the newest first."""
     archive = visit.desk.archive
-    state = Catalogue(archive).state()
+    state = Catalogue(archive).state()  # a record follows its report
     commit = None if state is None else state.commit
     key = ("finished", archive.reports.stat().st_mtime_ns, commit, most, visit.language)
     return visit.desk.kept(key, lambda: _newest(visit, most))
 
 
 def _newest(visit: DeskVisit, most: int) -> list[FinishedJob]:
-    summaries = list(_summaries(visit, most))
-    with snapshots.open_tables(visit) as records:
-        rows = [records.row(str(summary.get("patches") or job)) for job, summary in summaries]
-    hrefs = ["" if row is None else snapshots.href_of(row.id) for row in rows]
-    return [_finished(visit, job, summary, href) for (job, summary), href in zip(summaries, hrefs, strict=True)]
+    return [
+        _finished(visit, job, summary, jobs.record_of(visit, str(summary.get("patches") or job)))
+        for job, summary in _summaries(visit, most)
+    ]
 
 
 def read_ended(visit: DeskVisit, most: int) -> Iterator[FinishedJob]:
     """Yield the same as their reports are read, for lists of any length: without the paths of their crawls."""
     for job, summary in _summaries(visit, most):
-        yield _finished(visit, job, summary, "")
+        yield _finished(visit, job, summary, None)
 
 
 def _summaries(visit: DeskVisit, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -82,23 +82,26 @@ def _summaries(visit: DeskVisit, most: int) -> Iterator[tuple[str, dict[str, Any
         yield job, url_fates.summary_of(visit.desk.archive, job)
 
 
-def _finished(visit: DeskVisit, job: str, summary: Mapping[str, Any], record: str) -> FinishedJob:
+def _finished(visit: DeskVisit, job: str, summary: Mapping[str, Any], record: RecordRow | None) -> FinishedJob:
     lacks = missing_in(summary)
     failures = sum(lacks.words.values())
     arcs = {name: _figure(summary.get("arcs"), name) for name in ARC_COUNTS}
     word, sign = _result_of(job, summary, lacks)
     main = max(lacks.words, key=lambda name: lacks.words[name], default="")
+    reason, host = _reason_of(visit, job, summary)
+    ended = explain_end(reason)
     return FinishedJob(
         job=job,
         name=jobs.name_of(job, visit.language),
         kind=jobs.kind_of(job),
         href=f"/report/{quote(job, safe='')}",
-        record=record,
+        record="" if record is None else snapshots.href_of(record.id),
+        number=0 if record is None else record.number,
         result=word,
         sign=sign,
         is_whole=word in (_COMPLETE[0], _IMPORTED[0]),
-        why=explanation_of(main) if main else "",
-        host_reason=_host_reason(visit, job, summary),
+        why=ended or (explanation_of(main) if main else ""),
+        host_reason="" if ended or not reason else f"{host}: {reason}" if host else reason,
         documents=arcs["added"] + arcs["changed"] + arcs["unchanged"],
         added=arcs["added"],
         changed=arcs["changed"],
@@ -126,15 +129,16 @@ def _result_of(job: str, summary: Mapping[str, Any], lacks: Missing) -> tuple[st
     return _INCOMPLETE if summary.get("commit_tags") else _EMPTY
 
 
-def _host_reason(visit: DeskVisit, job: str, summary: Mapping[str, Any]) -> str:
-    """Return why the first host is incomplete, or what was noted at the end of a job, as the crawl said it."""
+def _reason_of(visit: DeskVisit, job: str, summary: Mapping[str, Any]) -> tuple[str, str]:
+    """Return why the first host is incomplete, and that host; or what was noted at the end of a job."""
     for end in hosts_in(summary):
         if not end.complete and end.reason:
-            return f"{end.host}: {end.reason}"
+            return end.reason, end.host
     with suppress(Damaged):
         known = job_folder.load_item(visit.desk.archive.reports / job)
-        return "" if known is None or summary.get("complete") else known.reason or next(iter(known.warnings), "")
-    return ""
+        if known is not None and not summary.get("complete"):
+            return known.reason or next(iter(known.warnings), ""), ""
+    return "", ""
 
 
 def _duration(summary: Mapping[str, Any], language: str) -> str:

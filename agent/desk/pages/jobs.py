@@ -6,9 +6,12 @@ open job is on the disk before the page answers.
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -21,23 +24,34 @@ from agent.crawl.frontier import ShownView
 from agent.crawl.job_folder import JobState, publication_of, step_of
 from agent.crawl.job_orders import OrderWord
 from agent.crawl.politeness import LONGEST_PAUSE
+from agent.crawl.vocabulary import CUT
 from agent.desk import localized
 from agent.desk.theme import words
-from agent.desk.views import AskedAgain, JobCard, LackRow, OrderRow, ReportTable
+from agent.desk.views import (
+    AskedAgain,
+    CrawlEnd,
+    JobCard,
+    LackRow,
+    OrderRow,
+    ReportTable,
+    ServersOfJob,
+    StillMissing,
+)
 from agent.desk.visit import DeskVisit
-from agent.operations import ordering
+from agent.operations import ordering, patching
 from agent.reports import missing_urls, shown_pages, tables
 from agent.reports.counted_urls import Lack, UrlSelection
-from agent.reports.explanations import desk_advice_on, explanation_of
+from agent.reports.explanations import desk_advice_on, explain_end, explanation_of
 from agent.reports.report import Missing, missing_now, most_rows, remarks_in
 from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
-from agent.service.agent_status import shown_state
-from webarcfs.archive.catalogue.catalogue import Catalogue, opened
-from webarcfs.archive.catalogue.record import OCCASION, PATCH, is_import
+from agent.service.agent_status import state_word
+from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow, opened
+from webarcfs.archive.catalogue.record import OCCASION, PATCH, Record, is_import
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.archive.config.validators import Interval
+from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, format_time, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files
 from webarcfs.web import language as languages
@@ -119,15 +133,26 @@ def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         raise visit.refusal({"sure": (label, visit.said(sure))}, anchor=f"%s-{path_params['job'].replace('%', '%%')}")
     values = _values(visit, word, path_params["job"])
     is_run = ordering.state_of(folder).runs
+    hosts = ordering.matching_hosts(folder, word, values)
     order = ordering.give(folder, word, values, visit.acting.name, visit.form.one("reason"))
     if not is_run and agent_status.running(visit.desk.archive) is None:
-        return visit.led(
-            "/running", words.msgid("The order was given. Nobody runs the job; it takes the order when it is resumed.")
-        )
-    taken = ordering.is_taken(folder, order, _SOON)
-    if taken.startswith("given"):
-        return visit.led("/running", words.msgid("The order was given; the job takes it as soon as it can."))
-    return visit.led("/running", _DONE[order.word])
+        message = words.msgid("The order was given. Nobody runs the job; it takes the order when it is resumed.")
+    elif ordering.is_taken(folder, order, _SOON).startswith("given"):
+        message = words.msgid("The order was given; the job takes it as soon as it can.")
+    else:
+        message = _DONE[order.word]
+    return visit.led("/running", f"{visit.said(message)} {_meant(visit, hosts)}".rstrip())
+
+
+def _meant(visit: DeskVisit, hosts: Sequence[str] | None) -> str:
+    """Return which servers an order means; empty for an order about none, or where nobody knows."""
+    if hosts is None:
+        return ""
+    if not hosts:
+        return visit.said(words.msgid("The job asks no server of this name now."))
+    more = len(hosts) - ordering.MOST_MATCHING
+    names = ", ".join(hosts[: ordering.MOST_MATCHING]) + (f" (+{more})" if more > 0 else "")
+    return visit.said(words.msgid("It means: %(servers)s."), servers=names)
 
 
 def _values(visit: DeskVisit, word: str, job: str) -> tuple[str, ...]:
@@ -252,6 +277,39 @@ def cards(visit: DeskVisit) -> Iterator[JobCard]:
         yield card(visit, job)
 
 
+def cards_with_servers(visit: DeskVisit) -> Iterator[JobCard]:
+    """Yield the open jobs with the servers that they ask."""
+    for job in visit.desk.history().open:
+        yield dataclasses.replace(card(visit, job), servers=_servers(visit, job))
+
+
+#: Servers of a job that Running names; URLs of a job that are counted by server for a page; seconds for which that is
+#: kept: counting reads all rows, a million in one to three seconds.
+_MOST_SERVERS, _MOST_URLS, _SECONDS_KEPT = 30, 200_000, 10
+
+
+def _servers(visit: DeskVisit, job: JobState) -> ServersOfJob | None:
+    """Return the servers of a crawl, without any where too many URLs would be counted; None where nobody knows them."""
+    archive = visit.desk.archive
+    if is_import(job.job) or not job.urls:
+        return None
+    if sum(job.urls.values()) > _MOST_URLS:
+        return ServersOfJob((), 0)
+
+    def counted() -> ServersOfJob | None:
+        with suppress(WebarcError, OSError):  # it has not begun, or is about to end
+            hosts = ordering.hosts_now(archive, archive.jobs / job.job)
+            rows = tuple(
+                (host["host"], host["waiting"] + host["fetching"], urls_href(job.job, UrlSelection(host=host["host"])))
+                for host in hosts[:_MOST_SERVERS]
+            )
+            return ServersOfJob(rows, len(hosts[_MOST_SERVERS:]))
+        return None
+
+    key = ("servers", job.job, job.orders, int(time.monotonic()) // _SECONDS_KEPT)
+    return visit.desk.kept(key, counted)
+
+
 def card(visit: DeskVisit, job: JobState) -> JobCard:
     """Return an open job as pages show it."""
     publication = job.publication or publication_of(job.job)
@@ -261,7 +319,7 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
         name=name_of(job.job, visit.language),
         kind=kind_of(job.job),
         publication=publication,
-        state=str(shown_state(job)),
+        state=state_word(job),
         is_running=job.runs,
         reason=job.reason,
         again=job.again,
@@ -272,7 +330,8 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
         speed=job.a_second if job.runs else 0.0,
         latest_end=_time(job.latest_end),
         held=job.held,
-        urls=tuple(sorted(job.urls.items())),
+        urls=tuple((state, job.counted_urls[state]) for state in words.URLS if state in job.urls),
+        unread=job.unread,
         views=tuple((state, job.views.get(state, 0)) for state in words.VIEWS) if job.views else (),
         orders=frozenset(map(str, ordering.words_for(job))),
         last_order=given[-1]["number"] if given else 0,
@@ -335,6 +394,7 @@ def coming(visit: DeskVisit, most: int = 1) -> list[tuple[str, datetime]]:
         due = [
             (scheduler.next_due(publication, past.runs.get(publication.name, ()), at), publication.name)
             for publication in desk.settings().publications
+            if not publication.retired
         ]
         return [(name, time) for time, name in sorted(due)[:most]]
 
@@ -360,8 +420,10 @@ def describe_jobs(archive: Archive, jobs: tuple[JobState, ...]) -> dict[str, Any
         "agent": agent_status.running(archive) is not None,
         "jobs": {
             job.job: {
-                "state": str(shown_state(job)), "stage": job.stage, "done": job.done, "known": job.known,
-                "documents": job.documents, "bytes": job.bytes, "held": job.held, "urls": job.urls,
+                "state": state_word(job), "stage": job.stage, "done": job.done, "known": job.known,
+                "documents": job.documents, "bytes": job.bytes, "held": job.held,
+                "urls": job.counted_urls, "unread": job.unread,
+                **{f"url-{state}": job.counted_urls.get(state, 0) for state in words.URLS},
                 **{f"view-{state}": job.views.get(state, 0) for state in words.VIEWS},
                 "share": min(100, 100 * job.done // job.known) if job.known else 0,
             }
@@ -381,6 +443,86 @@ def asked(archive: Archive) -> dict[str, str]:
     return {record: " ".join(names) for record, names in steps_by_record.items()}
 
 
+#: Records before a job of which one may have been entered for it.
+_LOOKED_AT = 100
+
+
+def record_of(visit: DeskVisit, job: str) -> RecordRow | None:
+    """Return the row of the record of a job, which may have been entered before it, under another name; else None."""
+    archive = visit.desk.archive
+    catalogue = Catalogue(archive)
+    state = catalogue.state()
+
+    def find_id() -> str:
+        if catalogue.has(job) and not catalogue.read(job)[0].job:
+            return job
+        earlier = (record_id for record_id in catalogue.ids(publication_of(job)) if record_id < job)
+        near = islice(earlier, _LOOKED_AT)
+        return next((record_id for record_id in near if catalogue.read(record_id)[0].job_name == job), "")
+
+    key = ("record of a job", job, None if state is None else state.commit)
+    record_id: str = visit.desk.kept(key, find_id)
+    if not record_id:
+        return None
+    with opened(archive, catalogue) as records:
+        return records.row(record_id)
+
+
+# -- how a crawl ended, and what it lacks now --------------------------------------------------------------------------
+
+
+#: What a crawl noted that pages show.
+_MOST_NOTES = 20
+
+
+def ends_of(visit: DeskVisit, job: str, record: Record | None) -> Iterator[CrawlEnd]:
+    """Yield how a crawl ended early, with the bound that ended it, and what it noted; of an open job so far."""
+    archive = visit.desk.archive
+    for folder in (archive.reports / job, archive.jobs / job):
+        with suppress(Damaged, OSError):
+            known = job_folder.load_item(folder)
+            if known is not None:
+                texts = (*known.warnings[:_MOST_NOTES], known.reason)
+                yield from (_end_of(visit, text, record) for text in texts if text)
+                return
+
+
+def _end_of(visit: DeskVisit, text: str, record: Record | None) -> CrawlEnd:
+    explained = explain_end(text)
+    if not explained:
+        return CrawlEnd(text=text)
+    bound = None
+    if record is not None:
+        bound = patching.bound_of(visit.desk.archive, visit.desk.settings(), record, text)
+    if record is None or bound is None:
+        return CrawlEnd(text=explained, word=text)
+    then, now_is = (_value_of(visit, value) for value in (bound.then, bound.now))
+    label = words.label_of_setting(bound.setting, visit.desk.look_up(visit.language))
+    is_set_up = any(publication.name == record.publication for publication in visit.desk.settings().publications)
+    href = f"/publications/{quote(record.publication, safe='')}#f-{bound.setting}" if is_set_up else ""
+    return CrawlEnd(text=explained, word=text, setting=label, then=then, now=now_is, href=href, holds=bound.holds)
+
+
+def _value_of(visit: DeskVisit, value: int | Interval) -> str:
+    """Return a bound of a crawl as people read it."""
+    if isinstance(value, Interval):
+        return localized.interval_of(str(value), visit.language)
+    return languages.size(value, visit.language) if value else visit.said(words.msgid("no limit"))
+
+
+def still_missing(archive: Archive, job: str, lacks: Missing) -> StillMissing:
+    """Return what a crawl lacks after its patches."""
+    cut = [word for word in CUT if lacks.unwanted.get(word)]
+    selection = UrlSelection(lack=Lack.UNWANTED, word=str(cut[0]) if len(cut) == 1 else "")
+    return StillMissing(
+        left=sum(lacks.unwanted[word] for word in cut),
+        left_href=urls_href(job, selection),
+        failed=sum(lacks.words.values()),
+        failed_href=urls_href(job, UrlSelection(lack=Lack.MISSING)),
+        patches=tuple((folder.name, begun_at(folder.name)) for folder in missing_urls.patches_of(archive, job)),
+    )
+
+
 # -- the report of a job -----------------------------------------------------------------------------------------------
 
 
@@ -396,25 +538,22 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     version = _version_of(archive, job)
     lacks = _lacks(visit, job, summary, version)
     pages, more_pages = visit.desk.kept(("shown", job, version), lambda: _first_shown(folder))
-    with opened(archive, Catalogue(archive)) as records:
-        has_record = records.row(job) is not None
-    known = None
-    with suppress(Damaged):
-        known = job_folder.load_item(folder)
+    record = record_of(visit, job)
+    snapshot = "" if record is None else f"/snapshot/{quote(record.id, safe='')}"
     return visit.page(
         "report.html",
         name=name_of(job, visit.language),
-        snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
+        snapshot=snapshot,
         facts=list(_facts(summary, visit.language)),
+        ends=list(ends_of(visit, job, None if record is None else Catalogue(archive).read(record.id)[0])),
+        still=still_missing(archive, job, lacks),
         warnings=(
-            *(known.warnings if known is not None else ()),
             *lacks.lines(),
             *(remark.text for remark in remarks_in(summary) if remark.is_warning),
         ),
         orders=of_report(summary, visit.language),
         tables=visit.desk.kept(("report", job, version, visit.language), counted),
-        log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
-        if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
+        log=f"{snapshot}/log/{crawl_log.COMPRESSED}" if snapshot and (folder / crawl_log.COMPRESSED).exists() else "",
         missing=list(lack_rows(most_rows(lacks.rows, _ROWS), job)),
         lost=word_rows(job, lacks),
         job=job,
@@ -474,11 +613,14 @@ def _version_of(archive: Archive, job: str) -> tuple[int, tuple[str, ...]]:
 
 def word_rows(job: str, lacks: Missing) -> list[ReportTable]:
     """Return tables of what failed to come and of what was not wanted, by the word for why."""
+    left = {word: urls for word, urls in lacks.unwanted.items() if word in CUT}
+    unwanted = {word: urls for word, urls in lacks.unwanted.items() if word not in CUT}
     return [
         _table_of_words(job, heading, counts, lack)
         for heading, counts, lack in (
             (words.msgid("Failed to come, and why"), lacks.words, Lack.MISSING),
-            (words.msgid("Known and not wanted, and why"), lacks.unwanted, Lack.UNWANTED),
+            (words.msgid("Left when the crawl ended, and why"), left, Lack.UNWANTED),
+            (words.msgid("Known and not wanted, and why"), unwanted, Lack.UNWANTED),
         )
         if counts
     ]
@@ -553,7 +695,7 @@ def _tables(archive: Archive, job: str, ends: Sequence[Mapping[str, Any]], langu
     by_size = [(text, "", *sizes[selection.least]) for text, selection in classes.items() if sizes[selection.least][0]]
     yield _table(job, "sizes", by_size, classes.__getitem__)
     resources = {end["host"] for end in ends if end.get("role") == RESOURCE_ROLE}
-    reasons = {end["host"]: end["reason"] for end in ends}
+    reasons = {end["host"]: explain_end(end["reason"]) or end["reason"] for end in ends}
     ranks = {host: rank for rank, host in enumerate(reasons)}
     hosts = sorted(by_name["hosts"], key=lambda pair: ranks.get(pair[0], len(ranks)))
     for name, are_resources in (("hosts", False), ("resource_hosts", True)):

@@ -15,7 +15,6 @@ from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
-from agent.catalogue.recording import PatchRefusal
 from agent.crawl.job_folder import publication_of
 from agent.desk.forms import ROWS
 from agent.desk.pages import jobs, snapshots
@@ -92,18 +91,6 @@ def view_of(line: LogLine) -> UrlFateView:
 _MOST_CRAWLS = 20
 #: Newer crawls that are named beside the one that asked for it.
 _MOST_NEWER = 3
-_REFUSALS = {
-    PatchRefusal.IMPORT: words.msgid("It is an import, which asks no server. Crawl the page instead."),
-    PatchRefusal.OPEN: words.msgid("It has not ended. At Running it can be given more addresses."),
-    PatchRefusal.EMPTY: words.msgid("It published nothing, so that there is nothing to add to. Crawl again."),
-    PatchRefusal.DISCARDED: words.msgid("It is discarded. Restore it first."),
-    PatchRefusal.REJECTED: words.msgid("It is rejected. Take the rejection back first."),
-    PatchRefusal.RELEASED: words.msgid(
-        "It is released, and readers would see pages that nobody has checked. Withdraw it first, ask again, and "
-        "release it after that."
-    ),
-    PatchRefusal.OLDER: words.msgid("A newer crawl of the publication is there. Ask again in that one."),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +136,7 @@ def _values_of(visit: DeskVisit, url: str, job: str) -> dict[str, Any]:
         newer = url_fates.newer_than(search.fates, fate.job) if fate is not None else []
     values: dict[str, Any] = {
         "url": url, "unread": search.unread, "older": search.older, "damaged": search.damaged,
-        "rule": _rule_on(visit, url),
+        "rule": rule_on(visit, url),
         "named": _named(visit, job) if job and fate is None else None,
         "newer": [_crawl_of_url(visit, later, url) for later in newer[:_MOST_NEWER]],
     }  # fmt: skip
@@ -173,7 +160,7 @@ def _values_of_fate(visit: DeskVisit, search: UrlSearch, fate: CrawlFate) -> dic
         redirects = url_fates.follow_redirects(archive, fate.job, main)
     publication = publication_of(fate.job)
     newer = [job for job in search.without if publication_of(job) == publication and job > fate.job]
-    row = _record_of(visit, fate.job)
+    row = jobs.record_of(visit, fate.job)
     return {
         "main": _crawl_of_url(visit, fate, search.url),
         "fates": [view_of(line) for line in fate.lines],
@@ -183,7 +170,7 @@ def _values_of_fate(visit: DeskVisit, search: UrlSearch, fate: CrawlFate) -> dic
         "preview": f"{snapshots.href_of(row.id)}/preview?{urlencode({'url': main.url})}"
         if row is not None and main.archived else "",
         "offer": None if main.archived else _offer(visit, fate.job, main.url),
-        **(_readers_of(row) if row is not None and main.archived else {}),
+        **(readers_of(row) if row is not None and main.archived else {}),
     }  # fmt: skip
 
 
@@ -207,7 +194,7 @@ def _beside(visit: DeskVisit, url: str, *, has_line: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
+def rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
     """Return the rule that withholds a page from readers now; without its reason where the reasons cannot be read."""
     with suppress(SettingsError, OSError):
         rules, _ = access_rules.load_with_fault(visit.desk.archive)
@@ -216,7 +203,7 @@ def _rule_on(visit: DeskVisit, url: str) -> AccessRule | None:
     return None
 
 
-def _readers_of(row: RecordRow) -> dict[str, Any]:
+def readers_of(row: RecordRow) -> dict[str, Any]:
     """Return whether readers see a crawl (a msgid if not), and from when on."""
     is_released, until = release_of(row.state, held=False, closed_for=row.closed_for, captured=row.date)
     if not is_released:
@@ -224,19 +211,14 @@ def _readers_of(row: RecordRow) -> dict[str, Any]:
     return {"until": until if until is not None and now() < until else None}
 
 
-def _record_of(visit: DeskVisit, job: str) -> RecordRow | None:
-    with snapshots.open_tables(visit) as records:
-        return records.row(job)
-
-
 def _named(visit: DeskVisit, job: str, row: RecordRow | None = None) -> NamedCrawl:
     """Return how a crawl is named, and where its page is."""
-    row = row or _record_of(visit, job)
+    row = row or jobs.record_of(visit, job)
     publication = publication_of(job)
     is_known = any(known.name == publication for known in visit.desk.settings().publications)
-    name, href, number = jobs.name_of(job, visit.language), "", 0
+    name, href = jobs.name_of(job, visit.language), ""
     if row is not None:
-        name, href, number = snapshots.name_of(row, visit.language), snapshots.href_of(row.id), row.number
+        name, href = snapshots.name_of(row, visit.language), snapshots.href_of(row.id)
     elif (visit.desk.archive.reports / job).is_dir() and "/" not in job:
         href = f"/report/{quote(job, safe='')}"
     return NamedCrawl(
@@ -244,7 +226,6 @@ def _named(visit: DeskVisit, job: str, row: RecordRow | None = None) -> NamedCra
         href=href,
         publication=publication,
         publication_href=f"/publications/{quote(publication, safe='')}" if is_known else "",
-        number=number,
     )
 
 
@@ -253,13 +234,13 @@ def _crawl_of_url(visit: DeskVisit, fate: CrawlFate, url: str) -> CrawlOfUrl:
 
 
 def path_of(url: str, job: str) -> str:
-    """Return the path of the page that says what a crawl did with a URL."""
-    return f"/missing?{urlencode({'url': url, 'crawl': job})}"
+    """Return the path of the page that says what a crawl did with a URL; without a job, what the newest ones did."""
+    return f"/missing?{urlencode({'url': url} | ({'crawl': job} if job else {}))}"
 
 
 def _offer(visit: DeskVisit, job: str, url: str) -> _PatchOffer | None:
     """Return how a crawl gets a page; None without a record."""
-    row = _record_of(visit, job)
+    row = jobs.record_of(visit, job)
     if row is None:
         return None
     return offer_of(visit, row, snapshots.patch_button(visit, row, url))
@@ -276,7 +257,9 @@ def offer_of(visit: DeskVisit, row: RecordRow, button: Button | None) -> _PatchO
         return _PatchOffer(crawl=crawl, button=button, refusal=refusal, is_running=is_running)
     refusal, newer = judged
     href = snapshots.href_of(newer or row.id)
-    return _PatchOffer(crawl=crawl, button=None, refusal=_REFUSALS[refusal], href=href, is_running=is_running)
+    return _PatchOffer(
+        crawl=crawl, button=None, refusal=snapshots.PATCH_REFUSALS[refusal], href=href, is_running=is_running
+    )
 
 
 def _offer_of_source(
@@ -302,8 +285,8 @@ _LACKS = {
 
 def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show the URLs of a count. Raises NotFound, Damaged, UsageError."""
-    archive = visit.desk.archive
-    job = jobs.report_folder(archive, path_params["job"]).name
+    archive, job = visit.desk.archive, _known_job(visit, path_params)
+    is_open = not (archive.reports / job).is_dir()
     selection = _selection(visit)
     first = (page_in(visit.parameter("page")) - 1) * ROWS
     with clocks.under(clocks.Deadline(_SECONDS)):
@@ -312,7 +295,7 @@ def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     pages, _ = way_through(
         first // ROWS + 1, urls.total, ROWS, lambda page: visit.with_parameters(page=page if page > 1 else None)
     )
-    row = _record_of(visit, job)
+    row = None if is_open else jobs.record_of(visit, job)
     offer = None
     if row is not None and urls.total and selection.is_kept is not True:
         offer = offer_of(visit, row, snapshots.patch_button(visit, row, selection=parameters))
@@ -320,10 +303,11 @@ def list_urls(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     return visit.page(
         "url_list.html",
         name=jobs.name_of(job, visit.language),
-        report=f"/report/{quote(job, safe='')}",
+        report=f"/report/{quote(job, safe='')}" if not is_open else "",
+        running=f"/running#{quote(job, safe='')}",
         crawl=snapshots.href_of(row.id) if row is not None else "",
         chosen=list(_chosen(visit, selection)),
-        rows=[(view_of(line), line, path_of(line.url, job)) for line in urls.rows],
+        rows=[(view_of(line), line, path_of(line.url, "" if is_open else job)) for line in urls.rows],
         pages=pages,
         total=urls.total,
         read=urls.read,
@@ -371,9 +355,8 @@ def _chosen(visit: DeskVisit, selection: UrlSelection) -> Iterator[tuple[str, st
 
 def urls_as_csv(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Return all URLs of a count as CSV, as the log is read. Raises NotFound, Damaged, UsageError."""
-    archive = visit.desk.archive
-    job = jobs.report_folder(archive, path_params["job"]).name
-    lines = counted_urls.chosen(archive, job, _selection(visit))
+    job = _known_job(visit, path_params)
+    lines = counted_urls.chosen(visit.desk.archive, job, _selection(visit))
     headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="urls.csv"'}
     text = visit.desk.look_up(visit.language)
     return StreamedAnswer(
@@ -395,3 +378,11 @@ def _selection(visit: DeskVisit) -> UrlSelection:
     except UsageError:
         text = words.msgid("This address names no list of URLs. Begin with the counts of the report.")
         raise UsageError(visit.desk.said(text, visit.language)) from None
+
+
+def _known_job(visit: DeskVisit, path_params: Mapping[str, str]) -> str:
+    """Return a job that has a report, or is open. Raises NotFound."""
+    job, archive = path_params["job"], visit.desk.archive
+    if "/" not in job and not job.startswith(".") and (archive.jobs / job).is_dir():
+        return job
+    return jobs.report_folder(archive, job).name

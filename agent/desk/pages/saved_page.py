@@ -16,17 +16,18 @@ from starlette.responses import Response
 
 from agent.crawl import browser_check
 from agent.crawl.job_folder import SavedPage
-from agent.desk.pages import jobs
+from agent.desk import localized
+from agent.desk.pages import jobs, missing_pages
 from agent.desk.theme import words
 from agent.desk.views import FormField
 from agent.desk.visit import DeskVisit, Problem
 from agent.operations import ordering, saving
 from agent.operations.saving import AskedPage, SaveState, UrlRefusal
 from agent.service import agent_status
-from webarcfs.archive.catalogue.catalogue import Catalogue, opened
+from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow, opened
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Right
-from webarcfs.archive.config.settings import Fetcher
+from webarcfs.archive.config.settings import Fetcher, Release
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.web import language as languages
 
@@ -35,6 +36,12 @@ _LED: Mapping[SaveState, str] = {
     SaveState.BEGUN: words.msgid("The page is being saved."),
     SaveState.RUNS: words.msgid("This page is being saved already. This is how far it is."),
     SaveState.RECENT: words.msgid("This page was saved a moment ago. This is what came of it."),
+}
+#: When readers see a saved page, by what its publication says of releases.
+_READERS: Mapping[Release, str] = {
+    Release.AUTOMATIC: words.msgid("Readers see the page as soon as it is saved."),
+    Release.WHEN_CHECKED: words.msgid("Readers see the page once its checks have passed."),
+    Release.BY_HAND: words.msgid("Readers see the page once somebody has released it."),
 }
 
 
@@ -78,9 +85,22 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         fields=form_fields,
         bookmarklet=_bookmarklet(desk.origin),
         most=saving.PER_HOUR,
+        **_readers_to_come(visit),
         has_agent=agent_status.running(desk.archive) is not None,
         command=f"webarc-agent start --archive {desk.archive.root}",
     )
+
+
+def _readers_to_come(visit: DeskVisit) -> dict[str, Any]:
+    """Return when readers will see the page that is typed, and its embargo, in words."""
+    typed = saving.read_url(visit.typed("url", visit.parameter("url")))
+    settings = visit.desk.settings()
+    publication = saving.publication_of(settings, "" if isinstance(typed, UrlRefusal) else typed)
+    closed_for = publication.closed_for
+    return {
+        "readers": _READERS[Release(publication.release)],
+        "embargo": "" if closed_for is None else localized.interval_text(closed_for, visit.language),
+    }
 
 
 def _has_browser(visit: DeskVisit) -> bool:
@@ -156,8 +176,8 @@ def result(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
 #: What a page of a job has that has not ended.
 _NOTHING: Mapping[str, Any] = {
-    "is_saved": False, "shown": "", "record": "", "waits": False, "report": "", "sentences": (),
-    "again": "",
+    "is_saved": False, "shown": "", "record": "", "report": "", "sentences": (),
+    "again": "", "readers": "", "until": None,
 }  # fmt: skip
 
 
@@ -174,10 +194,20 @@ def _ended(visit: DeskVisit, job: str, url: str) -> dict[str, Any]:
     shown = f"{href}/preview?{urlencode({'url': last.url})}" if is_saved and has_parts and last is not None else ""
     return {
         "is_saved": is_saved,
+        **(_readers_of(visit, record, last.url) if shown and record is not None and last is not None else {}),
         "shown": shown,
         "record": href if record is not None else "",
-        "waits": record is not None and has_parts and record.state is not RecordState.RELEASED,
         "report": f"/report/{quote(job, safe='')}",
         "sentences": [] if is_saved else saving.why_not(lines),
         "again": f"{PATH}?{urlencode({'url': url})}",
     }
+
+
+def _readers_of(visit: DeskVisit, record: RecordRow, url: str) -> dict[str, Any]:
+    """Return whether readers see a saved page (a msgid), or the end of its embargo while that lasts."""
+    if missing_pages.rule_on(visit, url) is not None:
+        return {"readers": words.msgid("It is withheld from readers.")}
+    if record.state is not RecordState.RELEASED:
+        return {"readers": words.msgid("Readers see it once the crawl is released.")}
+    until = missing_pages.readers_of(record).get("until")
+    return {"until": until} if until is not None else {"readers": words.msgid("Readers see this page.")}

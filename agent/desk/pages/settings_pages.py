@@ -14,10 +14,11 @@ import threading
 import time
 import tomllib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
@@ -28,12 +29,13 @@ from agent.desk import forms, localized
 from agent.desk.pages import fields, jobs, snapshots
 from agent.desk.pages.fields import FormSetting
 from agent.desk.theme import words
-from agent.desk.views import FieldSet, FormField
+from agent.desk.views import DifferingHost, FieldSet, FormField
 from agent.desk.visit import DeskVisit
-from agent.operations import first_crawls, trying
+from agent.operations import excluded_parts, first_crawls, trying
 from agent.operations.trying import Trial
 from agent.reports.explanations import explanation_of
 from agent.service import agent_status, scheduler
+from agent.service.agent_status import Disagreement, disagreements
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config import settings_files, validators
 from webarcfs.archive.config.settings import (
@@ -44,6 +46,7 @@ from webarcfs.archive.config.settings import (
     MountSettings,
     NotifySettings,
     Publication,
+    Release,
     ReleaseSettings,
     Settings,
 )
@@ -79,8 +82,21 @@ def show_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     sets = []
     for table, (heading, _kind, unfolded) in TABLES.items():
         members = tuple(fields.of_setting(visit, shown, is_open=is_open) for shown in _options_of(settings, table))
-        sets.append(FieldSet(heading, members, unfolded or any(member.fault for member in members)))
+        field_set = FieldSet(heading, members, unfolded or any(member.fault for member in members))
+        sets.append(_with_ways(visit, field_set, settings.notify) if table == "notify" else field_set)
     return visit.page("options.html", sets=sets, state=_state(visit), is_open=is_open, fault="\n".join(faults))
+
+
+def _with_ways(visit: DeskVisit, field_set: FieldSet, notify: NotifySettings) -> FieldSet:
+    """Add whether a program is run, which is set in the file alone, and the command that sends a test."""
+    program = words.msgid("A program is run for each notification, too.")
+    without = words.msgid("No program is run for notifications.")
+    notes: tuple[str, ...] = (program if notify.command else without,)
+    if not (notify.mail or notify.webhook or notify.command):
+        return dataclasses.replace(field_set, notes=notes)
+    notes += (words.msgid("This command sends a test by each way:"),)
+    command = f"webarc-agent notify test --archive {visit.desk.archive.root}"
+    return dataclasses.replace(field_set, notes=notes, command=command)
 
 
 def _options_of(settings: Settings, table: str) -> Iterator[FormSetting]:
@@ -149,7 +165,10 @@ _AT_ONCE, _MOST, _SECONDS = 2, 100, 3600.0
 
 @dataclass(slots=True, eq=False)
 class RunningTrial:
-    """A trial: whose it is, what was typed, and what came of it."""
+    """A trial: whose it is, what was typed, and what came of it.
+
+    `called` is the publication as it was typed, `disagreements` those that there were with it.
+    """
 
     name: str
     session: str
@@ -158,6 +177,8 @@ class RunningTrial:
     begun: float = field(default_factory=time.monotonic)
     found: Trial | None = None
     fault: str = ""
+    called: str = ""
+    disagreements: tuple[Disagreement, ...] = ()
 
     @property
     def runs(self) -> bool:
@@ -233,7 +254,7 @@ _DESCRIBE = {f"describe.{setting.name}": setting for setting in dataclasses.fiel
 #: Keys of a publication that the archive says where it does not.
 _ABOVE = frozenset({*_CRAWL, *_DESCRIBE, *(setting.name for setting in dataclasses.fields(ReleaseSettings))})
 #: Keys that the form has no field for: a name stays, and a button retires.
-_NOT_HERE = frozenset({"name", "retired"})
+_NOT_HERE = frozenset({"name", "retired", "retired_since", "retired_reason"})
 
 
 def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -344,6 +365,9 @@ def _form(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: RunningTri
         state=state,
         is_open=is_open,
         retired=held.retired if name else False,
+        retired_since=held.retired_since if name else None,
+        retired_reason=held.retired_reason if name else "",
+        differing=list(_differing(visit, name, trial)),
         place=settings_files.place_of(desk.archive, name) if name else "",
         copy=copy,
         trial=trial,
@@ -355,6 +379,33 @@ def _form(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: RunningTri
         jobs=[card for card in jobs.cards(visit) if card.publication == name],
         snapshots=f"/snapshots?publication={quote(name, safe='')}" if name else "",
     )
+
+
+def _differing(visit: DeskVisit, name: str, trial: RunningTrial | None) -> Iterator[DifferingHost]:
+    """Yield the hosts of a publication, as it is or as it was tried, that others show to readers by other rules."""
+    known: Sequence[Disagreement]
+    if trial is None:
+        settings = visit.desk.settings()
+        known = visit.desk.kept(("disagreeing", visit.desk.settings_state()), lambda: disagreements(settings))
+    else:
+        name, known = trial.called, trial.disagreements
+    for host in known:
+        others = tuple(
+            (publication.name, f"/publications/{quote(publication.name, safe='')}", _rule_in_words(visit, publication))
+            for publication in host.others(name)
+        )
+        if others:
+            yield DifferingHost(host.host, others)
+
+
+def _rule_in_words(visit: DeskVisit, publication: Publication) -> str:
+    """Return when readers may see crawls of a publication."""
+    text = visit.desk.look_up(visit.language)
+    release = dict(words.choices_of_setting("release", Release, text))[publication.release]
+    if publication.closed_for is None:
+        return release
+    span = localized.interval_text(publication.closed_for, visit.language)
+    return f"{release}; {visit.said(words.msgid('embargo of %(span)s'), span=span)}"
 
 
 def _form_settings(visit: DeskVisit, name: str, own: Mapping[str, Any]) -> FormSettings:
@@ -521,6 +572,7 @@ def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     Raises FieldsRefused, Busy; nothing is written then.
     """
     archive = visit.desk.archive
+    before = _held(visit, path_params.get("name", ""))
     if name := path_params.get("name", ""):
         settings_files.write_publication(archive, name, lambda: _edited(visit, name))
     else:
@@ -528,7 +580,29 @@ def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         values.setdefault("start", first_crawls.first_start(archive).replace(tzinfo=None))
         settings_files.write_publication(archive, name, lambda: settings_files.new_text(archive, name, values))
     visit.desk.look(surely=True)
-    return visit.led(f"/publications/{quote(name, safe='')}", _what_follows(visit, name))
+    about = " ".join(_of_exclusions(visit, before, _held(visit, name)))
+    message = f"{visit.said(_what_follows(visit, name))} {about}".rstrip()
+    return visit.led(f"/publications/{quote(name, safe='')}", message)
+
+
+def _held(visit: DeskVisit, name: str) -> Publication | None:
+    return next((known for known in visit.desk.settings().publications if known.name == name), None)
+
+
+def _of_exclusions(visit: DeskVisit, before: Publication | None, after: Publication | None) -> Iterator[str]:
+    """Yield how many addresses that the newest crawl knew each new excluded part matches; that one has no reason."""
+    old, new = (() if held is None else held.exclude for held in (before, after))
+    changed = excluded_parts.changed_since(old, new)
+    for part in excluded_parts.count_matches(visit.desk.archive, "" if after is None else after.name, changed):
+        number = partial(languages.number, language=visit.language)
+        if part.job:
+            urls = f"{'≥ ' * part.is_cut}{number(part.urls)}"
+            sentence = words.msgid("%(part)s: of %(known)s addresses that the newest crawl knew, %(count)s match.")
+            yield visit.said(sentence, part=part.match, known=number(part.known), count=urls)
+        if not part.has_reason:
+            yield visit.said(words.msgid("%(part)s has no reason; write it behind a #."), part=part.match)
+    if (more := len(changed) - excluded_parts.MOST) > 0:
+        yield visit.said(words.msgid("and %(count)s more"), count=languages.number(more, visit.language))
 
 
 def _new_values(visit: DeskVisit) -> tuple[str, dict[str, Any]]:
@@ -564,7 +638,7 @@ def _has_file(visit: DeskVisit, name: str) -> bool:
 
 def _what_follows(visit: DeskVisit, name: str) -> str:
     """Return that a publication was saved, and when it is crawled next."""
-    held = next((known for known in visit.desk.settings().publications if known.name == name), None)
+    held = _held(visit, name)
     if held is None or held.retired:
         return words.msgid("The publication was saved; it holds at once.")
     runs = visit.desk.history().runs.get(name, ())
@@ -595,11 +669,13 @@ def retire(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Retire a publication, or take that back."""
     archive, name = visit.desk.archive, path_params["name"]
     is_back = visit.form.one("back") == "yes"
-    values: dict[str, Any] = {} if is_back else {"retired": True}
 
     def edited() -> str:
+        if not is_back:
+            return settings_files.retired_text(archive, name, visit.form.one("reason"))
         own, _ = _own_table(visit, name)
-        return settings_files.edited_text(archive, name, values, ["retired"] if is_back and "retired" in own else [])
+        written = {"retired", *settings_files.written_of_retirement(archive, name)}
+        return settings_files.edited_text(archive, name, {}, [key for key in written if key in own])
 
     settings_files.write_publication(archive, name, edited)
     message = words.msgid("It is fetched again.") if is_back else words.msgid("It is retired; its crawls stay.")
@@ -619,8 +695,9 @@ def try_(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     settings, publication = settings_files.with_text(archive, name, text)
     typed = [(field_name, value) for field_name, value in visit.form.typed() if field_name != "name"]
     trial = RunningTrial(
-        path_params.get("name", ""), visit.session.public, (*typed, ("name", name)), visit.form.token.state
-    )
+        path_params.get("name", ""), visit.session.public, (*typed, ("name", name)), visit.form.token.state,
+        called=name, disagreements=tuple(disagreements(settings)),
+    )  # fmt: skip
     mark = TRIALS.begin(visit, settings, publication, trial)
     return visit.led(f"/publications-trial/{mark}")
 

@@ -25,20 +25,21 @@ from dataclasses import replace
 from itertools import groupby, islice
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.responses import RedirectResponse, Response
 
 from agent.catalogue import recording, stepfolders
 from agent.catalogue.recording import PatchRefusal
-from agent.crawl import job_folder
 from agent.crawl.job_folder import step_folder
+from agent.crawl.vocabulary import CUT
 from agent.desk import forms, localized
 from agent.desk.pages import fields, jobs
 from agent.desk.pages.fields import FormSetting
 from agent.desk.theme import words
 from agent.desk.theme.who_may import refusal, waits_for
-from agent.desk.views import Button, FormField, ReportTable, SnapshotLine, Work
+from agent.desk.views import Button, FormField, SnapshotLine, Work
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import patching, records
 from agent.operations.patching import PlannedPatch
@@ -46,7 +47,7 @@ from agent.operations.records import Measure
 from agent.reports import counted_urls, missing_urls, url_fates
 from agent.reports.counted_urls import UrlSelection
 from agent.reports.explanations import explanation_of
-from agent.reports.report import missing_in
+from agent.reports.report import Missing
 from agent.service import agent_status
 from agent.steps import checking, picture_check
 from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase, RecordRow, RecordSelection, opened
@@ -67,6 +68,7 @@ from webarcfs.archive.catalogue.record import (
 from webarcfs.archive.catalogue.workflow import (
     ABOUT,
     ORDER,
+    PATCHED,
     RUNS,
     TABLE,
     Decision,
@@ -117,9 +119,14 @@ def href_of(record_id: str) -> str:
     return f"/snapshot/{quote(record_id, safe='')}"
 
 
+#: Two crawls of a minute differ by their numbers alone.
+_NUMBERED = words.msgid("no. %(number)s")
+
+
 def name_of(row: RecordRow, language: str) -> str:
-    """Return how people call a snapshot: domain and time, `www.bundestag.de, 2 Aug 2005, 03:00 CET`."""
-    return f"{row.domain or row.publication}, {languages.moment(row.date, language)}"
+    """Return how people call a snapshot: domain, time and number, `www.bundestag.de, 2 Aug 2005, 03:00 CET, no. 7`."""
+    number = languages.translate(_NUMBERED, language) % {"number": row.number}
+    return f"{row.domain or row.publication}, {languages.moment(row.date, language)}, {number}"
 
 
 def way_of(visit: DeskVisit, row: RecordRow) -> Way:
@@ -246,7 +253,7 @@ def button_of(
 def patch_button(
     visit: DeskVisit, record: Record | RecordRow, page: str = "", selection: Mapping[str, str] | None = None
 ) -> Button | None:
-    """Return the button that asks again for what a crawl did not get; None if nobody may.
+    """Return the button that asks for what a crawl did not get, also what its end left; None if nobody may.
 
     With a `page`, or a `selection` of a list of URLs, it asks for exactly these, whatever kept the crawl from them.
     """
@@ -255,7 +262,7 @@ def patch_button(
     is_named = bool(page) or selection is not None
     if patch_refusal(visit, record.id) is not None or not (is_named or _lacks_something(visit, record.id)):
         return None
-    text = words.msgid("Ask again for what is missing")
+    text = words.msgid("Get the missing pages")
     if is_named:
         text = words.msgid("Ask again for this page") if page else words.msgid("Ask again for these")
     more = (("page", page),) if page else ()
@@ -265,6 +272,21 @@ def patch_button(
         state=str(record.state),
         more=more if selection is None else (("selection", urlencode(selection)),),
     )
+
+
+#: Why a crawl takes no further pages → what people read.
+PATCH_REFUSALS: dict[str, str] = {
+    PatchRefusal.IMPORT: words.msgid("It is an import, which asks no server. Crawl the page instead."),
+    PatchRefusal.OPEN: words.msgid("It has not ended. At Running it can be given more addresses."),
+    PatchRefusal.EMPTY: words.msgid("It published nothing, so that there is nothing to add to. Crawl again."),
+    PatchRefusal.DISCARDED: words.msgid("It is discarded. Restore it first."),
+    PatchRefusal.REJECTED: words.msgid("It is rejected. Take the rejection back first."),
+    PatchRefusal.RELEASED: words.msgid(
+        "It is released, and readers would see pages that nobody has checked. Withdraw it first, ask again, and "
+        "release it after that."
+    ),
+    PatchRefusal.OLDER: words.msgid("A newer crawl of the publication is there. Ask again in that one."),
+}
 
 
 def patch_refusal(visit: DeskVisit, record_id: str) -> tuple[PatchRefusal, str] | None:
@@ -284,11 +306,12 @@ def _lacks_something(visit: DeskVisit, record_id: str) -> bool:
     catalogue = Catalogue(archive)
 
     def lacks_something() -> bool:
-        job = catalogue.read(record_id)[0].job_name
-        return bool(missing_in(url_fates.summary_of(archive, job)).words)
+        lacks = _lacks(visit, catalogue.read(record_id)[0].job_name)
+        return lacks is None or bool(lacks.words or any(lacks.unwanted.get(word) for word in CUT))
 
     state = catalogue.state()
-    return visit.desk.kept(("patch", record_id, None if state is None else state.commit), lacks_something)
+    patches = archive.reports.stat().st_mtime_ns  # a patch that got nothing changes no record
+    return visit.desk.kept(("patch", record_id, None if state is None else state.commit, patches), lacks_something)
 
 
 # == new ==============================================================================================================
@@ -382,36 +405,62 @@ _NAVIGATION = "#others"
 
 
 def compare(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
-    """Show the comparison, with the others of the same publication to choose from. Raises NotFound."""
+    """Show the comparison, with the other crawls of the same servers to compare one of the two with. Raises NotFound.
+
+    The one of the two that stays is the later one, unless `of` says that it is the earlier one.
+    """
     first, _, second = path_params["pair"].partition("..")
     values = room_records.comparison(visit, path_params["pair"])
+    year = visit.parameter("year")
+    stays = first if visit.parameter("of") == "first" else second
     with open_tables(visit) as tables:
-        row = tables.row(second)
-        year = visit.parameter("year")
-        chosen = RecordSelection(publication="" if row is None else row.publication, year=year)
-        total = 0 if row is None else tables.count_of(chosen)
+        total = tables.count_of_servers(stays, year)
         pages, part = pages_of(visit, total, forms.ROWS, name="others", place=_NAVIGATION)
-        known = [] if row is None else tables.listed(chosen, offset=part.start, limit=forms.ROWS)
-    others = lines(visit, (row for row in known if row.has_parts and row.id not in (first, second)))
-    has_filter = bool(year) or total > forms.ROWS
+        rows = tables.of_servers(stays, year, offset=part.start, limit=forms.ROWS)
+        known = {record_id: tables.row(record_id) for record_id in (first, second)}
+    row = known[stays]
+    others = () if row is None else tuple(
+        PageLink(_pair(candidate, row), _choice_of(visit, candidate))
+        for candidate in rows if candidate.has_parts and candidate.id not in known
+    )  # fmt: skip
+    names = [known_id if one is None else name_of(one, visit.language) for known_id, one in known.items()]
     return visit.page(
-        "compared.html", **values, others=others, second=second, pages_of_others=pages, year=year, has_filter=has_filter
+        "compared.html",
+        **values,
+        names=(names[0], names[-1]),
+        number=0 if row is None else row.number,
+        others=others,
+        pages_of_others=pages,
+        year=year,
+        has_filter=bool(year) or total > forms.ROWS,
     )
 
 
+def _pair(candidate: RecordRow, row: RecordRow) -> str:
+    """Return the path of the comparison of two crawls, the earlier one first, whose page keeps `row` as it is."""
+    if (candidate.date, candidate.number) > (row.date, row.number):
+        return f"/compare/{quote(row.id, safe='')}..{quote(candidate.id, safe='')}?of=first"
+    return f"/compare/{quote(candidate.id, safe='')}..{quote(row.id, safe='')}"
+
+
+def _choice_of(visit: DeskVisit, row: RecordRow) -> str:
+    """Return what a choice calls a crawl, by its number, time and publication."""
+    number = visit.said(_NUMBERED, number=row.number)
+    return f"{number}, {languages.moment(row.date, visit.language)}, {row.publication}"
+
+
 def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Lead from a form to the comparison of two snapshots. Raises NotFound."""
+    """Lead to the comparison of two snapshots; of one with the one before, or one beside it. Raises NotFound."""
     first, second = visit.parameter("from"), visit.parameter("to")
     with open_tables(visit) as tables:
         row = tables.row(second)
         if row is None:
             raise NotFound(f"there is no crawl {second}")
-        if not first:
-            same = tables.listed(RecordSelection(publication=row.publication), limit=forms.ROWS)
-            first = row.before or next(
-                (candidate.id for candidate in same if candidate.id != second and candidate.has_parts), second
-            )
-    return RedirectResponse(f"/compare/{quote(first, safe='')}..{quote(second, safe='')}", 303, dict(NO_STORE))
+        others = [other for other in tables.of_servers(second, limit=forms.ROWS) if other.id != second]
+    place = f"/compare/{quote(first or row.before or second, safe='')}..{quote(second, safe='')}"
+    if not first and not row.before and others:
+        place = _pair(next((other for other in others if other.date < row.date), others[-1]), row)
+    return RedirectResponse(place, 303, dict(NO_STORE))
 
 
 # == snapshots ========================================================================================================
@@ -587,7 +636,7 @@ def several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                  and (row := tables.row(record)) is not None]  # fmt: skip
     return visit.page(
         "several.html", ticked=forms.written(ticked), rows=lines(visit, shown), total=len(numbers),
-        fields=_common_fields(visit),
+        fields=(*fields.empty_about(visit), *_common_fields(visit)),
     )  # fmt: skip
 
 
@@ -611,7 +660,7 @@ def _common_fields(visit: DeskVisit) -> tuple[FormField, ...]:
 
 def save_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Change the same fields of several snapshots; a field that was left empty stays as it is in each."""
-    names = {field.name for field in FIELDS}
+    names = {*BY_NAME, *ABOUT}
     changes = {name: values[-1].strip() for name, values in visit.form.fields.items()
                if name in names and values[-1].strip()}  # fmt: skip
     if not changes:
@@ -797,6 +846,8 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     at = progress_of(record, is_locked=line.is_locked)
     state_of_form = visit.form.token.state if visit.is_typed and visit.form.token.state else blob
     preview = f"{line.href}/preview" if record.parts else ""
+    button = patch_button(visit, record)
+    lacks = _lacks(visit, record.job_name)
     return visit.page(
         "snapshot.html",
         line=line,
@@ -806,8 +857,13 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         buttons=list(_buttons(visit, record, at, way, line)),
         shared=_shared(visit, record),
         preview=preview,
+        kept=_kept_documents(record, line, url_fates.summary_of(archive, record.job_name)),
         resources=record.resources,
-        why=list(_why(visit, record)),
+        ends=list(jobs.ends_of(visit, record.job_name, record)),
+        still=None if lacks is None or line.complete is not False
+        else jobs.still_missing(archive, record.job_name, lacks),
+        patch=button,
+        patch_refusal=_refusal_of_patch(visit, record) if button is None else None,
         failures=list(_failures(visit, record)),
         asked=tuple(words.STEPS[step] for step in RUNS if _snapshot_is_asked(visit, record, step)),
         asked_now=jobs.asked(archive).get(record.id, ""),
@@ -818,7 +874,7 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         pictures=picture_check.read(_checks_folder(archive, record)),
         extensions=_extensions(record),
         compare=line.compare,
-        others=f"/compare?{urlencode({'to': record.id})}" if record.parts else "",
+        others=f"/compare?{urlencode({'to': record.id})}{_NAVIGATION}" if record.parts else "",
         logs=list(of_record(archive, record)),
         events=record.events[::-1],
         orders=jobs.rows(archive, record.job_name, visit.language),
@@ -833,17 +889,38 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         note=visit.typed("note", ""),
         most_bytes=LARGEST_ATTACHMENT,
         missing=list(jobs.lack_rows(((lack.host, lack.word, lack.urls) for lack in record.missing), record.job_name)),
-        lost=_lost(visit, record),
+        lost=[] if lacks is None else jobs.word_rows(record.job_name, lacks),
         again=f"/new?{urlencode({'publication': record.publication})}" if visit.may(Right.CAPTURE) else "",
     )  # fmt: skip
 
 
-def _lost(visit: DeskVisit, record: Record) -> list[ReportTable]:
-    """Return what failed to come, and what was not wanted; nothing where the log is too long to be read for a page."""
-    job = record.job_name
+def _lacks(visit: DeskVisit, job: str) -> Missing | None:
+    """Return what a crawl lacks now; None where the logs are too long to be read for a page."""
     with suppress(TookTooLong), clocks.under(clocks.Deadline(_LOST_SECONDS)):
-        return jobs.word_rows(job, jobs.lacks_of(visit, job, url_fates.summary_of(visit.desk.archive, job)))
-    return []
+        return jobs.lacks_of(visit, job, url_fates.summary_of(visit.desk.archive, job))
+    return None
+
+
+def _kept_documents(record: Record, line: SnapshotLine, summary: Mapping[str, Any]) -> int:
+    """Return how many documents a crawl has that did not come with it; 0 where that is not known.
+
+    What a patch brought, and what only pages of other hosts needed, is counted elsewhere.
+    """
+    is_patched = any(event.what == PATCHED for event in record.events)
+    arcs = summary.get("arcs") or {}
+    if is_patched or record.resources.hosts or line.documents is None or not arcs:
+        return 0
+    return max(line.documents - sum(int(arcs.get(name, 0)) for name in ("added", "changed", "unchanged")), 0)
+
+
+def _refusal_of_patch(visit: DeskVisit, record: Record) -> tuple[str, str, bool] | None:
+    """Return why a crawl takes no further pages, where to go for that, and whether to fetch again helps; else None."""
+    judged_patch = patch_refusal(visit, record.id)
+    if judged_patch is None:
+        return None
+    refusal, newer = judged_patch
+    is_fetched_again = refusal in (PatchRefusal.EMPTY, PatchRefusal.DISCARDED, PatchRefusal.REJECTED)
+    return PATCH_REFUSALS[refusal], href_of(newer) if newer else "", is_fetched_again
 
 
 def _handover(visit: DeskVisit, record: Record) -> str:
@@ -877,7 +954,7 @@ def _buttons(visit: DeskVisit, record: Record, at: Progress, way: Way, line: Sna
     """Yield what the person may do with it now, the one step that leads on first."""
     if line.next is not None:
         yield line.next
-    if (button := patch_button(visit, record)) is not None:
+    if line.complete is not False and (button := patch_button(visit, record)) is not None:
         yield button
     names = visit.acting.names
     wanted = (
@@ -934,18 +1011,6 @@ def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
         return shared, own
 
     return visit.desk.kept(("shared", record.id, services.gate.state), counted)
-
-
-def _why(visit: DeskVisit, record: Record) -> Iterator[str]:
-    """Yield why it is incomplete, or what was noted when it was fetched."""
-    for folder in (visit.desk.archive.reports / record.job_name, visit.desk.archive.jobs / record.job_name):
-        with suppress(Damaged, OSError):
-            known = job_folder.load_item(folder)
-            if known is not None:
-                yield from known.warnings[:20]
-                if known.reason:
-                    yield known.reason
-                return
 
 
 def _failures(visit: DeskVisit, record: Record) -> Iterator[tuple[str, str, str]]:
@@ -1057,13 +1122,13 @@ def step(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
 
 def patch(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
-    """Request again what a crawl did not get, or exactly the pages of a form."""
+    """Request what a crawl did not get, also what its end left, or exactly the pages of a form."""
     archive = visit.desk.archive
     record = _record_as_seen(visit, path_params["record"])
     with clocks.under(clocks.Deadline(limits.SECONDS)):
         urls = _named_for_patch(visit, record)
         planned = patching.plan(
-            archive, visit.desk.settings(), record.job_name, urls=urls, acting=visit.acting, counts=False
+            archive, visit.desk.settings(), record.job_name, urls=urls, cut=not urls, acting=visit.acting, counts=False
         )
     if not planned.urls:
         if not urls:

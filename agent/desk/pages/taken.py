@@ -14,11 +14,11 @@ from datetime import datetime
 from starlette.responses import Response
 
 from agent.crawl.job_folder import publication_of
-from agent.desk.pages import finished_jobs, jobs, registers, settings_pages, snapshots
+from agent.desk.pages import finished_jobs, jobs, program_tokens, registers, settings_pages, snapshots
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.reports import missing_urls, shown_pages, tables
 from agent.service import scheduler
-from agent.service.agent_status import shown_state
+from agent.service.agent_status import state_word
 from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -103,7 +103,7 @@ def _attachments(visit: DeskVisit, path_params: Mapping[str, str]) -> TableFile:
 def _running(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
     columns = ("job", "publication", "state", "done", "known", "documents", "bytes", "ends_by", "reason")
     return TableFile(columns, (
-        (job.job, job.publication or publication_of(job.job), str(shown_state(job)), job.done, job.known, job.documents,
+        (job.job, job.publication or publication_of(job.job), state_word(job), job.done, job.known, job.documents,
          job.bytes, job.latest_end, job.reason)
         for job in visit.desk.history().open
     ))  # fmt: skip
@@ -227,6 +227,16 @@ def _people(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
     return TableFile(("key", "name", "roles", "login", "has_password", "has_feed"), rows)
 
 
+def _tokens(visit: DeskVisit, _: Mapping[str, str]) -> TableFile:
+    columns = ("person", "name", "scopes", "may", "made", "expires", "used", "address")
+    return TableFile(columns, (
+        (row.person.key, row.token.name, " ".join(row.token.scopes), " ".join(row.scopes), format_time(row.token.made),
+         format_time(row.token.expires), "" if row.use is None else format_time(row.use.at),
+         "" if row.use is None else row.use.address)
+        for row in program_tokens.rows_of(visit)
+    ))  # fmt: skip
+
+
 #: All lists of the desk.
 LISTS = (
     TakenList("crawls", "/snapshots", _crawls),
@@ -243,4 +253,5 @@ LISTS = (
     TakenList("programs", "/registers/programs", _programs),
     TakenList("rules of access", "/access", _rules),
     TakenList("people", "/people", _people, Right.PEOPLE),
+    TakenList("tokens", "/tokens", _tokens),
 )

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -32,13 +33,16 @@ from agent.notifying.observing import state_of_backup
 from agent.operations import who_asks
 from agent.reports.storage import forecast_captured
 from agent.service import agent_status
-from agent.service.agent_status import disagreeing
+from agent.service.agent_status import disagreements
 from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow, RecordSelection
 from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import Damaged, NotFound, SettingsError, WebarcError
 from webarcfs.archive.model.metadata import now, parse_time
+from webarcfs.archive.repair import damage_note
 from webarcfs.room.pages import about
 from webarcfs.web.ranges import entity_tag
 
@@ -47,6 +51,8 @@ from webarcfs.web.ranges import entity_tag
 
 #: Snapshots that wait for a release, and those of them that passed.
 _WAITING = RecordSelection(waits=True), RecordSelection(waits=True, complete=True, passed=True)
+#: Days before its end in which the person of a token is told of it.
+_TOKEN_DAYS = 14
 #: What is said of a backup.
 _OVERDUE = {
     BackupState.MISSING: words.msgid("There is no backup in %(what)s"),
@@ -65,6 +71,15 @@ class Disk:
     free: int
     total: int
     coming: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LastBackup:
+    """When the last backup was finished, None for none; whether one is set up, and whether it went elsewhere."""
+
+    finished: datetime | None
+    is_set_up: bool
+    is_elsewhere: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +110,7 @@ def find_waiting(visit: DeskVisit, most: int = forms.TODAY_ROWS) -> Found:
 def today(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the page."""
     desk, overview = visit.desk, find_waiting(visit)
-    amiss = sorted(attentions(visit), key=lambda attention: not attention.is_grave)
+    amiss = sorted([*attentions(visit), *_ending_tokens(visit)], key=lambda attention: not attention.is_grave)
     return visit.page(
         "today.html",
         attentions=amiss,
@@ -130,10 +145,14 @@ def _disk(visit: DeskVisit) -> Disk:
     return Disk(space.free, space.total, desk.kept(key, forecast))
 
 
-def _backup(visit: DeskVisit) -> tuple[bool, datetime | None]:
-    """Return whether there is to be a backup, and when the last one was finished."""
+def _backup(visit: DeskVisit) -> LastBackup:
+    """Return the last backup, to the folder of the settings or by hand to another one."""
     folder = visit.desk.settings().backup.to
-    return bool(folder), backup_mark.finished_at(Path(folder)) if folder else None
+    own = backup_mark.finished_at(Path(folder)) if folder else None
+    last = backup_mark.last_of(visit.desk.archive)
+    if last is None or (own is not None and own >= last[0]):
+        return LastBackup(own, bool(folder), is_elsewhere=False)
+    return LastBackup(last[0], bool(folder), is_elsewhere=not folder or Path(folder) != last[1])
 
 
 def attentions(visit: DeskVisit) -> Iterator[Attention]:
@@ -143,13 +162,7 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
     settings, faults = desk.settings_and_faults()
     for fault in faults[:10]:
         yield Attention(words.msgid("The settings have a fault: %(what)s"), fault, "/options", is_grave=True)
-    if conditions.lacks_agent(settings.publications, agent_runs=agent_status.running(archive) is not None):
-        yield Attention(words.msgid("No agent runs, so nothing is fetched. This command starts it:"),
-                        command=f"webarc-agent start --archive {archive.root}", is_grave=True)  # fmt: skip
-    space = shutil.disk_usage(archive.root)
-    if conditions.is_disk_low(space.free, space.total, settings.notify.disk_free):
-        yield Attention(words.msgid("The disk is nearly full: %(what)s MB are left"), str(space.free // 1_000_000),
-                        is_grave=True)  # fmt: skip
+    yield from _of_archive(archive, settings)
     for job in desk.history().refused:
         yield Attention(words.msgid("A job was left alone: %(what)s"), job, "/running")
     overdue = _OVERDUE.get(state_of_backup(settings.backup.to, now(), settings.notify.backup_age))
@@ -160,8 +173,11 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
         yield Attention(words.msgid("Some notifications could not be sent. These commands say why:"),
                         command=f"webarc-agent status --archive {archive.root}; "
                         f"webarc-agent notify list --archive {archive.root}")  # fmt: skip
-    for host in desk.kept(("disagreeing", desk.settings_state()), lambda: disagreeing(settings)):
-        yield Attention(words.msgid("Publications disagree: %(what)s"), host)
+    for differing in desk.kept(("disagreeing", desk.settings_state()), lambda: disagreements(settings)):
+        yield Attention(
+            words.msgid("Publications of one host differ in release or embargo: %(what)s"),
+            f"{differing.host} ({', '.join(differing.names)})", f"/publications/{quote(differing.names[0], safe='')}",
+        )  # fmt: skip
     uses_browser = desk.kept(("browser", desk.settings_state()), lambda: browser_check.uses_browser(settings))
     # Whether it may be isolated is not tried here: the desk may be forbidden what the agent is allowed.
     if uses_browser and browser_check.check_program(settings.browser).word:
@@ -178,6 +194,29 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
     if settings.index.search and not visit.services.has_search:
         yield Attention(words.msgid("There is no search in this archive. This command makes its index:"),
                         command=f"webarc-agent index --archive {archive.root}")  # fmt: skip
+
+
+def _ending_tokens(visit: DeskVisit) -> Iterator[Attention]:
+    """Yield the person's own tokens that end soon. No feed has them: it is the same for everybody."""
+    at = now()
+    for token in visit.person.tokens:
+        if at < token.expires < at + timedelta(days=_TOKEN_DAYS):
+            yield Attention(words.msgid("Your token ends soon; its program needs another one: %(what)s"), token.name,
+                            "/tokens")  # fmt: skip
+
+
+def _of_archive(archive: Archive, settings: Settings) -> Iterator[Attention]:
+    """Yield what is amiss with the archive as a whole, and grave."""
+    if damage_note.met_at(archive) is not None:
+        yield Attention(words.msgid("Something in the archive could not be read. This command names it:"),
+                        command=f"webarc-agent verify --archive {archive.root}", is_grave=True)  # fmt: skip
+    if conditions.lacks_agent(settings.publications, agent_runs=agent_status.running(archive) is not None):
+        yield Attention(words.msgid("No agent runs, so nothing is fetched. This command starts it:"),
+                        command=f"webarc-agent start --archive {archive.root}", is_grave=True)  # fmt: skip
+    space = shutil.disk_usage(archive.root)
+    if conditions.is_disk_low(space.free, space.total, settings.notify.disk_free):
+        yield Attention(words.msgid("The disk is nearly full: %(what)s MB are left"), str(space.free // 1_000_000),
+                        is_grave=True)  # fmt: skip
 
 
 # == feed =============================================================================================================

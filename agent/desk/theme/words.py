@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from webarcfs.archive.catalogue.record import Field, FieldNumber, RecordState
+from webarcfs.archive.catalogue.tokens import Scope
 from webarcfs.archive.catalogue.workflow import Right, WorkflowStep
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import parse_time
@@ -81,6 +82,13 @@ RIGHTS: dict[str, str] = {
     Right.PEOPLE: msgid("Change people"),
     Right.ADD: msgid("Add to the archive"),
 }
+#: Scope of a token → what it is for.
+SCOPES: dict[str, str] = {
+    Scope.READ: msgid("Read what persons of the archive see"),
+    Scope.ADD: msgid("Add files and data to documents"),
+    Scope.CAPTURE: msgid("Have pages saved"),
+    Scope.MIRROR: msgid("Copy the whole archive"),
+}
 #: Phase of a job, or why it is held → its words.
 PHASES: dict[str, str] = {
     "waiting": msgid("waits"), "collecting": msgid("fetches"), "converting": msgid("publishes"),
@@ -95,8 +103,8 @@ ORDERS: dict[str, str] = {
 }  # fmt: skip
 #: State of a URL in a job → what its number is called.
 URLS: dict[str, str] = {
-    "waiting": msgid("waiting"), "fetching": msgid("being requested"), "done": msgid("done"), "failed": msgid("failed"),
-    "refused": msgid("left out"),
+    "done": msgid("fetched"), "failed": msgid("failed"), "fetching": msgid("being requested"),
+    "waiting": msgid("waiting"), "refused": msgid("left out"),
 }  # fmt: skip
 #: State of a page that a browser shows → what its number is called.
 VIEWS: dict[str, str] = {
@@ -216,7 +224,7 @@ _HELP: dict[int, str] = {
 }
 #: Name of what is no field of the 81 → label and help (msgids).
 _ABOUT: dict[str, tuple[str, str]] = {
-    "title": (msgid("Title"), msgid("How lists and readers call the crawl.")),
+    "title": (msgid("Title"), msgid("What readers call the crawl. The desk's lists call it by its host and time.")),
     "language": (msgid("Language"), msgid("Of most of its pages, as de or en.")),
     "access": (msgid("Access statement"), msgid("Who may see it, in words for readers.")),
 }
@@ -327,6 +335,8 @@ _LABELS = {
     "release": msgid("Release"),
     "required_hosts": msgid("Hosts that must be complete"),
     "retired": msgid("Retired"),
+    "retired_reason": msgid("Why it was retired"),
+    "retired_since": msgid("Retired since"),
     "robots": msgid("Obey robots.txt"),
     "robots_for": msgid("What robots.txt holds for"),
     "rule": msgid("Rules for forms and links"),

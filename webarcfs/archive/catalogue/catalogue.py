@@ -32,6 +32,7 @@ from typing import Any
 
 from webarcfs.archive.catalogue.record import (
     OWN,
+    PAGE,
     CrawlPart,
     Event,
     FieldNumber,
@@ -39,6 +40,7 @@ from webarcfs.archive.catalogue.record import (
     Record,
     RecordState,
     Value,
+    is_import,
     newest_of,
     publication_of,
     read_record,
@@ -709,7 +711,7 @@ class Catalogue:
     def _files(self, publication: str | None) -> Iterator[tuple[str, str]]:
         """Yield id and blob of each record, newest first; a year's folder is read when it is reached."""
         store, state = self._store(), self.state()
-        if store is None or state is None:
+        if store is None or state is None or "/" in (publication or ""):
             return
         top = store.find(state.tree, RECORDS if publication is None else f"{RECORDS}/{publication}")
         if top is None or not top.is_tree:
@@ -1040,6 +1042,22 @@ class CatalogueDatabase(SqliteFile):
                 return int(self._run("catalogue/count_found", **chosen.parameters()).fetchone()[0])
             return int(self._run("catalogue/count_listed", **chosen.parameters()).fetchone()[0])
 
+    def of_servers(self, record_id: str, year: str = "", *, offset: int = 0, limit: int = 50) -> list[RecordRow]:
+        """Return a part of the records with pages of the servers of a record, newest first; it is one of them.
+
+        They are of any publication. A `year` chooses those of one.
+        """
+        begin, end = _year(year)
+        values = {"id": record_id, "since": begin, "until": end, "offset": offset, "limit": limit}
+        with self._reading():
+            return [row_of(row) for row in self._run("catalogue/list_of_servers", **values)]
+
+    def count_of_servers(self, record_id: str, year: str = "") -> int:
+        """Return how many records `of_servers` lists in all."""
+        begin, end = _year(year)
+        with self._reading():
+            return int(self._run("catalogue/count_of_servers", id=record_id, since=begin, until=end).fetchone()[0])
+
     def numbers(self, chosen: RecordSelection, limit: int) -> list[int]:
         """Return the numbers of the records of a list, newest first."""
         with self._reading():
@@ -1213,15 +1231,76 @@ def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[Cat
 _DIGITS = 15
 
 
+#: States of records that no crawl has, or that are left out of lists.
+_WITHOUT_CRAWL = frozenset({RecordState.OPEN, RecordState.CANCELLED, RecordState.DISCARDED})
+_BEGINS_AS_JOB = re.compile(r"\d{8}T\d{6}-[^/]", re.ASCII)
+
+
 def look_up_record(archive: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
-    """Return a record by its name or its number, and the id of its blob. Raises NotFound."""
+    """Return the record of a crawl by its number, its name, its job or a commitTag of it, and the id of its blob.
+
+    Raises NotFound. A publication has many: of one the message names the newest, so that no act is on a crawl that
+    nobody named.
+    """
+    record_id = _find_id(archive, catalogue, name)
+    if record_id is None:
+        newest = _newest_crawl(catalogue.records(name))
+        if newest is not None:
+            raise NotFound(f"{name} is a publication; its newest crawl is {newest.id}: name that one")
+        raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
+    return catalogue.read(record_id)
+
+
+def look_up_crawl(
+    archive: Archive, catalogue: Catalogue, name: str, shown: Callable[[str], Iterable[Record]] | None = None
+) -> Record:
+    """Return what `look_up_record` does; of a publication it is the newest crawl, also one by occasion.
+
+    `shown` yields those records of a publication that whoever asks may see, the newest first. Raises NotFound, which
+    tells nothing of others.
+    """
+    record_id = _find_id(archive, catalogue, name)
+    if record_id is not None and shown is None:
+        return catalogue.read(record_id)[0]
+    shown = shown or catalogue.records
+    if record_id is None:
+        record = _newest_crawl(shown(name))
+    else:
+        record = next((record for record in shown(publication_of(record_id)) if record.id == record_id), None)
+    if record is None:
+        raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
+    return record
+
+
+def _newest_crawl(records: Iterable[Record]) -> Record | None:
+    """Return the first crawl that was made; without one the first import or saved page."""
+    newest: Record | None = None
+    for record in records:
+        if record.state in _WITHOUT_CRAWL:
+            continue
+        if not is_import(record.id) and not record.id.endswith(PAGE):
+            return record
+        newest = newest or record
+    return newest
+
+
+def _find_id(archive: Archive, catalogue: Catalogue, name: str) -> str | None:
+    """Return the id of the record of a number, of its own name, of its job, or of a commitTag; None without one."""
     if name.isdecimal():
         with opened(archive, catalogue) as tables:
-            record_id = tables.id_of(int(name)) if len(name) <= _DIGITS else None
-        if record_id is None:
-            raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
-        name = record_id
-    return catalogue.read(name)
+            return tables.id_of(int(name)) if len(name) <= _DIGITS else None
+    if catalogue.has(name):
+        return name
+    tag: CommitTag | None = None
+    with suppress(Damaged):
+        tag = CommitTag.parse(name)
+    if tag is not None:
+        with opened(archive, catalogue) as tables:
+            return tables.records(tag.domain).get(int(tag.crawl_time.timestamp()))
+    if not _BEGINS_AS_JOB.match(name):
+        return None
+    # a record that was there before its job has another name
+    return next((record.id for record in catalogue.records(publication_of(name)) if record.job_name == name), None)
 
 
 def _opened(archive: Archive, catalogue: Catalogue) -> CatalogueDatabase | None:

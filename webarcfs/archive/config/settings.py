@@ -650,6 +650,8 @@ class Publication:
         tables(HostSecret), (), "Files with header fields for hosts: lines Name: value."
     )
     retired: bool = setting(validators.boolean, False, "It is kept, and not crawled any more.")
+    retired_since: datetime | None = setting(validators.time, None, "When it was retired; written by `retire`.")
+    retired_reason: str = setting(validators.text, "", "Why it was retired.")
     rule: tuple[LeavingRule, ...] = setting(tables(LeavingRule), (), "What a reading room does with forms and links.")
     check: tuple[ReferencePage, ...] = setting(tables(ReferencePage), (), "Pages that the step `check` looks at.")
     checks: tuple[str, ...] = setting(

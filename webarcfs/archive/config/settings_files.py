@@ -43,6 +43,7 @@ from webarcfs.archive.config.settings import (
 )
 from webarcfs.archive.config.validators import Interval, as_table, read_table
 from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
+from webarcfs.archive.model.metadata import CET, now
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.files import replacing, sync_folder
 
@@ -493,6 +494,24 @@ def edited_text(archive: Archive, name: str, values: Mapping[str, Any], removed:
     text = _with_keys(document.as_string(), new)
     with_text(archive, name, text)
     return text
+
+
+#: What is written beside `retired`, for people.
+_OF_RETIREMENT = frozenset({"retired_since", "retired_reason"})
+
+
+def retired_text(archive: Archive, name: str, reason: str) -> str:
+    """Return what `edited_text` does, of a publication that is crawled no more from now on."""
+    values: dict[str, Any] = {"retired": True, "retired_since": now().astimezone(CET).replace(tzinfo=None)}
+    values |= {"retired_reason": reason.strip()} if reason.strip() else {}
+    return edited_text(archive, name, values, written_of_retirement(archive, name) - {*values})
+
+
+def written_of_retirement(archive: Archive, name: str) -> set[str]:
+    """Return the keys about its retirement, besides that it is retired, that the file of a publication has."""
+    path = own_file(archive, name)
+    table: Any = next(iter(_listed(parsed(path.read_text("utf-8-sig"), str(path)))), None)
+    return {key for key in _OF_RETIREMENT if table is not None and key in table}
 
 
 def _with_keys(text: str, new: Mapping[str, Any]) -> str:

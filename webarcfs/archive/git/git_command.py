@@ -105,6 +105,28 @@ def copy_blob(blob: str, path: Path, fd: int) -> None:
         raise Damaged(f"{path}: blob {blob} cannot be read: {reason(complaint)}")
 
 
+def pack_objects(repository: Path, listed: bytes, fd: int) -> None:
+    """Write a pack of the objects whose ids are the lines of `listed` to `fd`. Raises OSError, Damaged."""
+    command = [*GIT, "-c", "pack.windowMemory=64m", "pack-objects", "--stdout", "-q", "--threads=1"]
+    done = subprocess.run(
+        command, cwd=repository, env=environment(), input=listed, stdout=fd, stderr=subprocess.PIPE, check=False
+    )
+    if done.returncode:
+        fail(f"git pack-objects failed in {repository}", done.stderr, repository)
+
+
+def index_pack(pack: Path) -> None:
+    """Write the index of a pack beside it, from the objects in the pack. Raises OSError, Damaged."""
+    index = pack.with_suffix(".idx")
+    index.unlink(missing_ok=True)
+    # In a repository git would compare them with those of the same names there, which may be damaged.
+    done = run(["index-pack", "-o", str(index), str(pack)], Path("/"), check=False)
+    if done.returncode:
+        fail(f"git index-pack failed at {pack}", done.stderr, pack.parent)
+    with index.open("rb") as file:
+        os.fsync(file.fileno())
+
+
 def fail(what: str, complaint: bytes, path: Path | None) -> NoReturn:
     """Raise the error for git's message about the repository `path`: OSError for a full disk, Busy for an existing
     lock, else Damaged.

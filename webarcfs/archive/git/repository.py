@@ -20,6 +20,7 @@ import os
 import re
 import shutil
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -60,6 +61,19 @@ class Packs:
         before, self._seen = self._seen, self._look()
         return not before[1] <= self._seen[1]
 
+    def identity(self) -> list[tuple[int, int, int]]:
+        """Return a value that changes when packs come or go, here or in git's alternates, or a folder is replaced."""
+        folders = [self._folder]
+        with suppress(OSError):
+            lines = (self._folder.parent / "info" / "alternates").read_bytes().splitlines()
+            folders += [Path(os.fsdecode(line), "pack") for line in lines]
+        identities = []
+        for folder in folders:
+            with suppress(OSError):
+                status = folder.stat()
+                identities.append((status.st_dev, status.st_ino, status.st_mtime_ns))
+        return identities
+
     def _look(self) -> tuple[int, frozenset[str]]:
         """Return the time of the folder's last change, and the names."""
         try:
@@ -84,6 +98,7 @@ _LARGE: Final = 64
 _LARGE_TREES: Final = 8
 _LARGE_AT_MOST: Final = 500_000
 _TREE: Final = int(ObjectType.TREE)
+_KIND_NAMES: Final = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 _FILE: Final = writing.FILE
 _MODES = {True: writing.FOLDER, False: _FILE}
 #: The arguments of os.fsdecode: a walk decodes each name, and the call to it costs as much again.
@@ -156,9 +171,11 @@ class Objects:
         self._objects = str(path / "objects")
         self._packs = Packs(path)
         self._lately_loose = False
+        self._opening = threading.Lock()
         self._open()
 
     def _open(self) -> None:
+        self._opened = self._packs.identity()  # first: a later change is then noticed
         try:
             self._repo = pygit2.Repository(str(self.path), RepositoryOpenFlag.NO_SEARCH)
         except pygit2.GitError as error:
@@ -185,6 +202,14 @@ class Objects:
             self._open()  # readers in other threads finish with the old objects
             gc.collect()  # only this frees a repository, which has reference cycles
         return vanished
+
+    def _has_other_packs(self) -> bool:
+        """Open the packs anew if any came or went since: what was damaged may be back. Return whether that was so."""
+        with self._opening:
+            if self._packs.identity() == self._opened:
+                return False
+            self._open()
+            return True
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -248,6 +273,8 @@ class Objects:
         try:
             return int(self._odb.read_header(blob)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:
+            if not isinstance(error, KeyError) and self._has_other_packs():
+                return self.size(blob)
             raise Damaged(f"{self.path}: object {blob} cannot be read: {error}") from None
 
     def copy(self, blob: str, fd: int) -> None:
@@ -260,13 +287,36 @@ class Objects:
         if self.size(blob) <= _HASHED_AT_ONCE:
             digest.update(self.read(blob))
             return digest.digest()
+        self._hash(blob, digest)
+        return digest.digest()
+
+    def _hash(self, blob: str, digest: hashlib._Hash) -> None:
+        """Add the bytes of a large blob to a digest."""
         receiver, sender = os.pipe()
         with ThreadPoolExecutor(1) as thread, open(receiver, "rb") as pipe:  # noqa: PTH123 # a descriptor
             sent = thread.submit(self._send, blob, sender)
             while part := pipe.read(_HASHED_PIECE):
                 digest.update(part)
             sent.result()
-        return digest.digest()
+
+    def is_sound(self, oid: str) -> bool:
+        """Return whether an object can be read, and has the bytes that its id names. A large blob takes no memory."""
+        try:
+            kind, size = self._odb.read_header(oid)
+            digest = hashlib.sha1(b"%s %d\0" % (_KIND_NAMES[kind], size), usedforsecurity=False)
+            if kind == ObjectType.BLOB and size > _HASHED_AT_ONCE:
+                self._hash(oid, digest)
+            else:
+                digest.update(self._raw(oid)[1])
+        except (KeyError, ValueError, pygit2.GitError, Damaged):
+            return False
+        return digest.hexdigest() == oid
+
+    def add_to(self, pack: writing.Pack, oid: str) -> None:
+        """Add an object to a pack, as it is read here. Raises Damaged."""
+        kind, raw = self._raw(oid)
+        if pack.add(_KIND_NAMES[kind].decode("ascii"), raw) != oid:
+            raise Damaged(f"{self.path}: object {oid} has other bytes than its id names")
 
     def _send(self, blob: str, sender: int) -> None:
         try:
@@ -336,6 +386,9 @@ class Objects:
         try:
             return self._repo[oid]
         except (KeyError, ValueError, pygit2.GitError) as error:
+            # Of a missing object libgit2 looks for new packs by itself, but a pack that it has open hides others.
+            if not isinstance(error, KeyError) and self._has_other_packs():
+                return self._object(oid)
             raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
 
     def _raw(self, oid: str) -> tuple[int, bytes]:
@@ -352,6 +405,8 @@ class Objects:
             kind, raw = self._odb.read(oid)
             return kind, raw
         except (KeyError, ValueError, pygit2.GitError) as error:
+            if not isinstance(error, KeyError) and self._has_other_packs():
+                return self._raw(oid)
             raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
 
     def _is_loose(self, oid: str) -> bool:
@@ -683,9 +738,12 @@ class Repository(Objects):
             oid = commit.parents[0] if commit.parents else None
 
     def ids(self) -> Iterator[str]:
-        """Yield the names of all objects, unordered, some twice."""
-        for oid in self._odb:
-            yield str(oid)
+        """Yield the names of all objects, unordered, some twice. Raises Damaged where the index of a pack is."""
+        try:
+            for oid in self._odb:
+                yield str(oid)
+        except (ValueError, pygit2.GitError) as error:
+            raise Damaged(f"{self.path}: its objects cannot be listed: {error}") from None
 
     def is_commit(self, oid: str) -> bool:
         """Return whether an object is a commit, without reading it. Raises Damaged."""
@@ -837,6 +895,45 @@ def _fits(path: Path) -> bool:
             return same
     except OSError:
         return False  # the disk cannot even read it
+
+
+def copy_objects(source: Path, oids: Iterable[str], pack: Path) -> frozenset[str]:
+    """Write objects of the repository `source` into a pack of their own at `pack`, with its index beside it.
+
+    Return their ids, which the pack's bytes gave, and nobody's word. Raises OSError on a full disk, else Damaged.
+    """
+    index = pack.with_suffix(".idx")
+    for path in (pack, index):
+        path.unlink(missing_ok=True)
+    with pack.open("xb") as file:
+        git_command.pack_objects(source, "".join(f"{oid}\n" for oid in oids).encode(), file.fileno())
+        os.fsync(file.fileno())
+    git_command.index_pack(pack)
+    return ids_in(index)
+
+
+def ids_in(index: Path) -> frozenset[str]:
+    """Return the ids in the index of a pack; as many as can be read of a damaged one."""
+    try:
+        done = git_command.run(["show-index"], Path("/"), index.read_bytes(), check=False)
+    except OSError:
+        return frozenset()
+    lines = (line.split() for line in done.stdout.decode("ascii", "replace").splitlines())
+    return frozenset(words[1] for words in lines if len(words) > 1 and len(words[1]) == len(_NO_OBJECT))
+
+
+def absent(repository: Path, oids: Iterable[str]) -> frozenset[str]:
+    """Return those of the objects that a repository does not have. None is read."""
+    listed = "".join(f"{oid}\n" for oid in oids).encode()
+    done = git_command.run(["cat-file", "--batch-check=%(objectname)"], repository, listed)
+    return frozenset(line.split()[0] for line in done.stdout.decode("ascii").splitlines() if line.endswith(" missing"))
+
+
+def reachable(repository: Path, oids: Iterable[str]) -> frozenset[str]:
+    """Return these objects, and all that they lead to. Raises Damaged where one of them cannot be read."""
+    listed = "".join(f"{oid}\n" for oid in oids).encode()
+    arguments = ["rev-list", "--objects", "--no-object-names", "--stdin"]
+    return frozenset(git_command.run(arguments, repository, listed).stdout.decode("ascii").split())
 
 
 def connected(store: Repository) -> list[str]:

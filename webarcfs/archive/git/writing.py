@@ -321,6 +321,12 @@ class Pack:
         name = output.split()[-1].decode("ascii", "replace") if output.split() else ""
         return self._repository / "objects" / "pack" / f"pack-{name}.keep"
 
+    def write(self, path: Path) -> None:
+        """Write all as a pack to a new file at `path`, durably; the repository is left alone. Raises OSError."""
+        with path.open("xb") as file:
+            _send(self._stream(), file.fileno())
+            os.fsync(file.fileno())
+
     def _given_to(self, command: Sequence[str]) -> tuple[int, bytes, bytes]:
         """Send the pack to git; return its exit code, output and messages."""
         with subprocess.Popen(

@@ -331,6 +331,11 @@ class CrawlFailed(WebarcError):
     """A crawl could not run at all (as opposed to an incomplete one)."""
 
 
+def is_damage(error: object) -> bool:
+    """Return whether something of the archive, or of its disk, cannot be read, and will not be readable by itself."""
+    return isinstance(error, Damaged) or (isinstance(error, OSError) and error.errno == errno.EIO)
+
+
 def errno_of(error: BaseException) -> int:
     """Return the errno of a mount's answer: the class's own, an OSError's own, EIO for an unexpected error."""
     if isinstance(error, WebarcError):

@@ -38,7 +38,6 @@ from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, Visible
 from webarcfs.archive.config.settings import Exclusion, LeavingRule
 from webarcfs.archive.config.validators import read_table
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.model.arc_paths import DATA_XML, split
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, UrlRefused
@@ -601,12 +600,15 @@ def evidence_of(services: Services, domain: str, capture: VisibleCapture) -> Evi
     found = store.find(store.commit(commit).tree, f"{capture.path.removeprefix(f'/{domain}/')}/{DATA_XML}")
     if found is None or not found.is_document:
         return Evidence()
-    return services.shared.evidence.get(found.oid, lambda: _evidence(store, found.oid))
-
-
-def _evidence(store: Repository, blob: str) -> Evidence:
     try:
-        meta = data_xml.metadata(store.read(blob))
+        return services.shared.evidence.get(found.oid, lambda: _evidence(store.read(found.oid)))
+    except Damaged:  # it may come back, so nothing is kept
+        return Evidence()
+
+
+def _evidence(document: bytes) -> Evidence:
+    try:
+        meta = data_xml.metadata(document)
     except (InvalidDocument, Damaged):
         return Evidence()
     copy = meta.source if meta.source in COPIES else ""

@@ -24,7 +24,8 @@ from webarcfs.api.api_source import ClientSource, ClientSources
 from webarcfs.api.changes import NewsStreams
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.settings import Settings
-from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
+from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError, is_damage
+from webarcfs.archive.repair.damage_note import DamageWriter
 from webarcfs.room.pages import (
     about,
     archived,
@@ -57,7 +58,7 @@ from webarcfs.room.server.options import Engine, RoomOptions
 from webarcfs.room.theme.rendering import Look
 from webarcfs.room.views import Notice
 from webarcfs.room.visit import OfThread, Origins, Shared, Visit, reader_of
-from webarcfs.web.answering import Answering, peer
+from webarcfs.web.answering import REASON, Answering, peer
 from webarcfs.web.health import PATH as HEALTH_PATH
 from webarcfs.web.health import Health
 from webarcfs.web.language import negotiated
@@ -256,6 +257,7 @@ class _Room:
         self.two = options.has_two_origins
         self.look = Look(self.shared.archive)
         self.answering = Answering(self.error)
+        self.damage = DamageWriter(self.shared.archive)
         self.origins = Origins(options.origin if self.two else "", options.replay_origin)
         self.base = options.origin
         self.runs_scripts = options.engine is Engine.PYWB
@@ -331,6 +333,9 @@ class _Room:
         heading, text = _ERRORS.get(status, ("Something is wrong", ""))
         if isinstance(error, TookTooLong):
             heading, text = "This takes too long", _TOO_LONG
+        elif is_damage(request.scope.get(REASON)):
+            self.damage.note()
+            heading, text = "This page cannot be read at present", _UNREADABLE
         details = str(error) if error is not None and status == HTTPStatus.BAD_REQUEST else ""
         values = {"status": status, "heading": heading, "text": text, "details": details}
         page = self.look.render("error.html", values, language=language, path=request.url.path)
@@ -344,6 +349,8 @@ _ERRORS = {
     HTTPStatus.FORBIDDEN: ("This is under embargo", "This crawl may not be shown yet."),
     HTTPStatus.SERVICE_UNAVAILABLE: ("The archive is busy", "Please try again soon."),
 }
+#: What is said where something of the archive is damaged: to ask again would not help.
+_UNREADABLE = "Something in the archive is damaged. The people who look after it are told of that."
 #: What to do about an answer that takes too long.
 _TOO_LONG = (
     "The request was stopped. Please ask for less: a longer beginning of the URL, a shorter span of time, fewer rows."

@@ -27,6 +27,7 @@
       }
     }
     for (const own of document.querySelectorAll("[data-ends]")) own.hidden = own.dataset.ends in told.jobs;
+    for (const own of document.querySelectorAll("[data-runs]")) own.hidden = !(own.dataset.runs in told.jobs);
     const ended = document.querySelector("[data-ended]");
     if (ended) {
       const known = [...document.querySelectorAll("[data-known]")].map((each) => each.dataset.known).sort().join(" ");
