@@ -229,7 +229,7 @@ def test_an_upload_that_is_cut_leaves_nothing(
     assert carl.put(tag, PAGE, "more/note", b"1").status == 201
 
 
-def test_a_file_that_is_being_sent_is_not_there_yet(carl: Program, tag: CommitTag) -> None:
+def test_a_file_that_is_being_sent_is_not_there_yet(carl: Program, served: ServedGateway, tag: CommitTag) -> None:
     """S-gateway-5: nobody reads half of it, and its name is taken."""
     goes_on = threading.Event()
 
@@ -243,7 +243,8 @@ def test_a_file_that_is_being_sent_is_not_there_yet(carl: Program, tag: CommitTa
         target=lambda: answers.append(carl.put(tag, PAGE, "slow", pieces(), **{"Transfer-Encoding": "chunked"}).status)
     )
     sender.start()
-    until(lambda: carl.put(tag, PAGE, "slow", b"2").status == 412)
+    until(lambda: bool(served.gateway.writer._additions.ready().files.drafts))
+    assert carl.put(tag, PAGE, "slow", b"2").error == (412, "Exists")
     assert carl.get(place(tag, PAGE, "slow")).error == (404, "NotFound")
     names = {entry["name"] for entry in carl.get(place(tag, PAGE, kind="arcs")).json["entries"]}
     assert "slow" not in names

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from webarcfs.archive.catalogue.catalogue import newest_crawl
 from webarcfs.archive.model.arc_paths import arc_path, places, split
 from webarcfs.archive.model.errors import NotFound, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag, MetaData
@@ -28,6 +29,7 @@ from webarcfs.commands.snapshot_names import (
     resolve,
     seq_of,
     tag_of,
+    tags_of_parts,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +112,13 @@ class ServerSnapshots:
             if begins(host, seq, text)
         ]
         return sorted(tags, key=lambda tag: (-tag.crawl_time.timestamp(), tag.domain))
+
+    def of_crawl(self, text: str) -> list[CommitTag]:
+        """Return the snapshots of the crawl that a record's number or name, or a publication, means, in order."""
+        records = {record.id: record for record, _ in self.parts.values()}
+        named = [record for record in records.values() if text in (record.id, str(record.number))]
+        record = named[0] if named else newest_crawl(rec for rec in records.values() if rec.publication == text)
+        return [] if record is None else tags_of_parts(record.parts)
 
 
 # == place ============================================================================================================
