@@ -24,6 +24,7 @@ from starlette.routing import Router
 from starlette.types import ASGIApp
 
 from agent.gateway.askers import Asker, Askers
+from agent.gateway.mirroring import GitEndpoint, send_blob
 from agent.gateway.uploads import Begin, UploadEndpoint, Uploads, UploadThreads
 from agent.gateway.view_source import GatewaySource
 from webarcfs.api import routes as api
@@ -71,6 +72,8 @@ ADDING: Final = (
     AddingRoute("PUT", "/files/{tag}/{path}", lambda uploads: uploads.begin_file),
     AddingRoute("POST", "/nodes/{tag}/{path}", lambda uploads: uploads.begin_node),
 )
+#: What the gateway sends to mirrors, beside git's own paths.
+MIRRORING: Final = (ApiRoute("/blobs/{domain}/{oid}", send_blob),)
 _ALLOW: Final = "GET, HEAD, PUT, POST"
 
 
@@ -119,9 +122,16 @@ class Gateway:
         """Return it as an ASGI app. `names` are its hosts; without any it is any."""
         adding = [self._adding(row) for row in ADDING]
         reading = api.bound(api.ROUTES, self.answering, self._source_of, self._news)
+        mirroring = api.bound(MIRRORING, self.answering, self._mirror_of, self._news)[: len(MIRRORING)]
+        git = [
+            ApiRoute("/git/{domain}.git/info/refs", _unanswered).bound(self._git(is_advertising=True)),
+            ApiRoute("/git/{domain}.git/git-upload-pack", _unanswered, methods=("POST",)).bound(
+                self._git(is_advertising=False)
+            ),
+        ]
         health = PathRoute("health", HEALTH_PATH).bound(self.answering.endpoint(self._health.answer))
         return Router(
-            [*adding, *reading, health],
+            [*adding, *mirroring, *git, *reading, health],
             redirect_slashes=False,
             default=self.answering.endpoint(_refuse_path, answer_error=problem_of),
             middleware=[
@@ -146,6 +156,17 @@ class Gateway:
         asker = self.askers.of(request)
         asker.demand(Scope.READ)
         return self._source.of(asker)
+
+    def _mirror_of(self, request: Request) -> GatewaySource:
+        """Return the archive for a mirror. Raises as `Askers.of`, and Forbidden without the scope to mirror."""
+        asker = self.askers.of(request)
+        asker.demand(Scope.MIRROR)
+        return self._source.of(asker)
+
+    def _git(self, *, is_advertising: bool) -> GitEndpoint:
+        return GitEndpoint(
+            self.answering, self.threads, self.askers, self._source.repository_path, is_advertising=is_advertising
+        )
 
     def _look_at_archive(self) -> None:
         self.askers.persons.all()

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from starlette.requests import Request
@@ -208,7 +209,7 @@ class UploadEndpoint:
         try:
             begun = await self._threads.run(lambda: self._judge(request))
             try:
-                await self._take(begun, receive)
+                await receive_body(receive, begun.most, begun.intake.write, self._threads)
                 blob = await self._threads.run(lambda: self._keep(begun))
             finally:
                 await self._threads.run(begun.intake.discard)
@@ -241,26 +242,26 @@ class UploadEndpoint:
             raise NotFound("it is not there yet")
         return f'"{body.blob}"'
 
-    async def _take(self, begun: Begun, receive: Receive) -> None:
-        """Write a body as it comes. Raises BodyTooLarge, BodyTooSlow, Interrupted, and what writing raises."""
-        held, size, is_more = bytearray(), 0, True
-        began = time.monotonic()
-        while is_more:
-            try:
-                message = await asyncio.wait_for(receive(), limits.SLOW_SECONDS)
-            except TimeoutError:
-                raise BodyTooSlow(f"nothing came for {limits.SLOW_SECONDS:g} s") from None
-            if message["type"] == "http.disconnect":
-                raise Interrupted("the client has gone")
-            held += message.get("body", b"")
-            size += len(message.get("body", b""))
-            is_more = message.get("more_body", False)
-            if size > begun.most:
-                raise BodyTooLarge(f"a body of more than {begun.most:,} bytes")
-            late = time.monotonic() - began - limits.SLOW_SECONDS
-            if late * limits.SLOW_BYTES > size * limits.SLOW_SECONDS:
-                raise BodyTooSlow("the body came too slowly")
-            if len(held) >= _PIECE or (held and not is_more):
-                piece = bytes(held)
-                held.clear()
-                await self._threads.run(lambda piece=piece: begun.intake.write(piece))  # type: ignore[misc] # a default
+
+async def receive_body(receive: Receive, most: int, write: Callable[[bytes], None], threads: UploadThreads) -> None:
+    """Write a body as it comes. Raises BodyTooLarge, BodyTooSlow, Interrupted, and what writing raises."""
+    held, size, is_more = bytearray(), 0, True
+    began = time.monotonic()
+    while is_more:
+        try:
+            message = await asyncio.wait_for(receive(), limits.SLOW_SECONDS)
+        except TimeoutError:
+            raise BodyTooSlow(f"nothing came for {limits.SLOW_SECONDS:g} s") from None
+        if message["type"] == "http.disconnect":
+            raise Interrupted("the client has gone")
+        held += message.get("body", b"")
+        size += len(message.get("body", b""))
+        is_more = message.get("more_body", False)
+        if size > most:
+            raise BodyTooLarge(f"a body of more than {most:,} bytes")
+        late = time.monotonic() - began - limits.SLOW_SECONDS
+        if late * limits.SLOW_BYTES > size * limits.SLOW_SECONDS:
+            raise BodyTooSlow("the body came too slowly")
+        if len(held) >= _PIECE or (held and not is_more):
+            await threads.run(partial(write, bytes(held)))
+            held.clear()

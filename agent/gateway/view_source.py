@@ -10,6 +10,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, Self
 from xml.etree.ElementTree import Element
 
@@ -28,6 +29,7 @@ from webarcfs.client.source import ArcEntry, ArcListing
 from webarcfs.vfs.content import Content
 from webarcfs.vfs.folders import AddedFolder, Arc, StoredFile, StoredFolder
 from webarcfs.vfs.node import File, Node
+from webarcfs.web.ranges import body_in_pieces
 from webarcfs.writing.archive_writer import ArchiveWriter
 from webarcfs.writing.drafts import DraftFile
 
@@ -116,6 +118,23 @@ class GatewaySource(ClientSource):
         """Return the data node of an expanded name, or None."""
         document = self.file(tag, path, DATA_XML)
         return data_node(b"".join(document.pieces(0, document.size)), name)
+
+    # -- for mirrors -----------------------------------------------------------------------------------------------
+
+    def blob(self, domain: str, oid: str) -> FileBody:
+        """Return a blob by its id. Raises NotFound."""
+        store = self._store(domain)
+        size = store.find_blob(oid)
+        if size is None:
+            raise NotFound(f"{domain} has no blob {oid}")
+        return FileBody(oid, size, lambda start, end: body_in_pieces(store, oid, size, start, end))
+
+    def repository_path(self, domain: str) -> Path:
+        """Return where the repository of a domain is. Raises NotFound."""
+        self._store(domain)
+        return self._archive.repository(domain)
+
+    # --------------------------------------------------------------------------------------------------------------
 
     def _growing(self, tag: CommitTag, path: str) -> Arc | None:
         """Return a document's folder as the view shows it, if `tag` is the newest snapshot; else it cannot grow."""

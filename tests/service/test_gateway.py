@@ -14,7 +14,7 @@ from subprocess import Popen
 import pytest
 
 from agent.gateway import uploads
-from agent.gateway.gateway_app import ADDING
+from agent.gateway.gateway_app import ADDING, MIRRORING
 from tests.support import archives, gateways
 from tests.support.archives import DOMAIN
 from tests.support.crawls import end, start_command
@@ -293,7 +293,8 @@ def test_nothing_is_answered_without_a_token(served: ServedGateway, archive: Arc
     """S-gateway-1: no row of the table, without one, with a cookie, a password, or one in the address."""
     secret = gateways.token(archive, "carl", Scope.READ, Scope.ADD)
     paths = [(route.template, method) for route in ROUTES for method in route.methods or ()]
-    paths += [(row.path, row.method) for row in ADDING]
+    paths += [(row.path, row.method) for row in ADDING] + [(row.template, "GET") for row in MIRRORING]
+    paths += [("/git/{domain}.git/info/refs", "GET"), ("/git/{domain}.git/git-upload-pack", "POST")]
     ways: list[tuple[str, dict[str, str]]] = [
         ("", {}), ("", {"Cookie": f"token={secret}; webarc_desk_00000000={secret}"}), (f"?token={secret}", {}),
         ("", {"Authorization": f"Basic {secret}"}), ("", {"Authorization": secret}),
