@@ -209,6 +209,15 @@ def test_observers_are_given_each_tag_once_in_order(archive: Archive, client: We
     assert noted.tags == published
 
 
+def test_what_was_published_is_listed_in_order(archive: Archive, client: WebarchiveClient) -> None:
+    tags = client.snapshots(archives.DOMAIN)
+    assert client.published() == tags and client.published(since=tags[0]) == tags[1:]
+    tags.append(archives.publish(archive, pages={"1.html": b"x"}))
+    eventually(lambda: client.published(since=str(tags[1])) == tags[2:], PATIENCE)
+    with pytest.raises(NotFound):
+        client.published(since="2020-01-01T00:00:00@www.example.org")
+
+
 def test_an_observer_that_fails_loses_nothing(archive: Archive, client: WebarchiveClient) -> None:
     """And holds up nobody else."""
     failing, other = Noted(), Noted()

@@ -84,6 +84,8 @@ def test_snapshots_of_a_server_are_those_of_readers(places: tuple[list[str], lis
         [_DAY, f"{_URL}a.html/c.html"],
         [str(TAGS[0])[:16], f"{_URL}a.html"],
         ["latest", f"/{DOMAIN}/%FC?x=1&y=%20"],
+        ["q", f"/{DOMAIN}/q.html"],
+        ["1", f"{_URL}a.html"],
     ],
     ids=" ".join,
 )

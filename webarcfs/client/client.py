@@ -29,7 +29,7 @@ from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import InvalidDocument, UsageError
 from webarcfs.archive.model.metadata import CommitTag, MetaData
 from webarcfs.client.client_file import address_of
-from webarcfs.client.observers import INTERVAL, News, Observer
+from webarcfs.client.observers import INTERVAL, FeedPosition, News, Observer
 from webarcfs.client.server_address import ServerAddress, is_url
 from webarcfs.client.source import LARGE, ArchiveSource, ArcListing, ReadDocument
 
@@ -223,6 +223,14 @@ class WebarchiveClient:
         return _closing_each(self._source.read_all(_tag(commit_tag)))
 
     # -- news --------------------------------------------------------------------------------------------------------
+
+    def published(self, since: CommitTag | str | None = None) -> builtins.list[CommitTag]:
+        """Return the commitTags of the archive in the order of their publication; those after `since`, if given.
+
+        Raises NotFound when the feed has no such tag.
+        """
+        tags, _ = self._source.feed.after(FeedPosition("" if since is None else str(_tag(since))))
+        return [tag for tag in tags if self._source.is_shown(tag)]
 
     def add_observer(self, observer: Observer, since: CommitTag | str | None = None) -> None:
         """Call `observer` with the list of new commitTags, in order, from a thread of its own (/Cl-4/, /Cl-5/).

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import islice
 
-from webarcfs.archive.model.errors import Busy, Damaged, NotFound, WebarcError
+from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.client.http_connections import ServerAnswer, ServerConnections
 from webarcfs.client.observers import FeedPosition
@@ -55,20 +55,17 @@ class RemoteFeed:
     def find(self, tag: str) -> FeedPosition:
         """Return the place behind a tag. Raises NotFound."""
         with self._change:
-            if tag in self._known:
+            if self._thread is not None and tag in self._known:
                 return FeedPosition(tag)
         for _ in self._behind(tag):
             break
         return self._begin(tag)
 
     def after(self, position: FeedPosition) -> tuple[list[CommitTag], FeedPosition]:
-        """Return the tags behind a place, and the place behind them; none while the server cannot be reached."""
+        """Return the tags behind a place, and the place behind them: from memory, or by a request that may be Busy."""
         with self._change:
             known = self._remembered_behind(position.last)
-        try:
-            tags = list(self._behind(position.last)) if known is None else known
-        except Busy:
-            tags = []
+        tags = list(self._behind(position.last)) if known is None else known
         return [CommitTag.parse(tag) for tag in tags], FeedPosition(tags[-1]) if tags else position
 
     def follow(self, notify: Callable[[], None]) -> None:
@@ -91,9 +88,11 @@ class RemoteFeed:
     # ----------------------------------------------------------------------------------------------------------------
 
     def _begin(self, tag: str) -> FeedPosition:
-        """Let what is remembered begin at a place, if nothing is yet."""
+        """Let what is remembered begin at a place, unless events are read already."""
         with self._change:
-            if not self._tags:
+            if self._thread is None:
+                self._tags.clear()
+                self._known.clear()
                 self._remember(tag)
                 self._last_id = tag
         return FeedPosition(tag)
@@ -105,7 +104,7 @@ class RemoteFeed:
         self._known.add(tag)
 
     def _remembered_behind(self, tag: str) -> list[str] | None:
-        if tag not in self._known:
+        if self._thread is None or tag not in self._known:
             return None
         behind = list(
             islice(reversed(self._tags), next(n for n, each in enumerate(reversed(self._tags)) if each == tag))

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
-from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.errors import Busy, NotFound
 from webarcfs.archive.model.metadata import CommitTag
 
 #: Seconds between two checks of the feed, unless the client sets others.
@@ -148,6 +148,13 @@ class News:
     def _deliver(self, registration: _Registered) -> None:
         try:
             tags, behind = self._feed.after(registration.position)
+        except Busy as error:  # a server that cannot be reached
+            _log.info("an observer waits for news: %s", error)
+            return
+        except Exception:
+            _log.exception("the news of an observer cannot be read; it is tried again")
+            return
+        try:
             if tags:
                 shown = [tag for tag in tags if registration.is_shown(tag)]
                 if shown:

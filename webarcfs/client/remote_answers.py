@@ -80,7 +80,14 @@ def _made(name: str, text: str, status: int, origin: str) -> WebarcError:
         kind = _OF_STATUS.get(HTTPStatus(status) if status in _STATUSES else HTTPStatus.IM_A_TEAPOT, WebarcError)
     if kind is errors.SettingsError:
         return errors.SettingsError(origin, [text])
-    return kind(text) if kind.__init__ is WebarcError.__init__ else WebarcError(text)
+    # An error that has more to say than a text is raised as the nearest one above it that has not.
+    family: list[type[WebarcError]] = [base for base in kind.__mro__ if issubclass(base, WebarcError)]
+    return next((base for number, base in enumerate(family) if not _adds_values(family[number:])), WebarcError)(text)
+
+
+def _adds_values(family: list[type[WebarcError]]) -> bool:
+    """Return whether one of these classes is made of more than a text."""
+    return any("__init__" in vars(base) for base in family)
 
 
 _STATUSES = frozenset(int(status) for status in HTTPStatus)

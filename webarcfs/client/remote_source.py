@@ -161,7 +161,7 @@ class RemoteSource:
 
     def names(self, meta: MetaData) -> list[str]:
         """Return the names in a document's ARC."""
-        return [entry.name for entry in self.listing(meta).entries]
+        return sorted(entry.name for entry in self.listing(meta).entries)
 
     def data_name(self, meta: MetaData) -> str:
         """Return the name of the document's data file, which additions do not change."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from webarcfs.archive.catalogue.catalogue import newest_crawl
+from webarcfs.archive.catalogue.record import newest_of
 from webarcfs.archive.model.arc_paths import arc_path, places, split
 from webarcfs.archive.model.errors import NotFound, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag, MetaData
@@ -29,7 +29,6 @@ from webarcfs.commands.snapshot_names import (
     resolve,
     seq_of,
     tag_of,
-    tags_of_parts,
 )
 
 if TYPE_CHECKING:
@@ -114,11 +113,18 @@ class ServerSnapshots:
         return sorted(tags, key=lambda tag: (-tag.crawl_time.timestamp(), tag.domain))
 
     def of_crawl(self, text: str) -> list[CommitTag]:
-        """Return the snapshots of the crawl that a record's number or name, or a publication, means, in order."""
-        records = {record.id: record for record, _ in self.parts.values()}
-        named = [record for record in records.values() if text in (record.id, str(record.number))]
-        record = named[0] if named else newest_crawl(rec for rec in records.values() if rec.publication == text)
-        return [] if record is None else tags_of_parts(record.parts)
+        """Return the snapshots of the crawl that a record's number or name, or a publication, means, in order.
+
+        Those with pages alone, where it has some.
+        """
+        from webarcfs.archive.catalogue.catalogue import newest_crawl  # noqa: PLC0415 # few commands of a server need it
+
+        records = {record.id: record for record, _ in self.parts.values()}.values()
+        named = (record for record in records if text in (str(record.number), record.id, record.job_name))
+        crawl = next(named, None) or newest_crawl(record for record in records if record.publication == text)
+        parts = () if crawl is None else [part for part in crawl.parts if part.tag in self.parts]
+        tags = {part.tag for part in parts if not part.is_resource} or {part.tag for part in parts}
+        return sorted(newest_of(tags), key=lambda tag: tag.domain)
 
 
 # == place ============================================================================================================

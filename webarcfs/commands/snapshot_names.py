@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +24,7 @@ from typing import Protocol
 from webarcfs.access.access_rules import Standing
 from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.catalogue import Catalogue, look_up_crawl
-from webarcfs.archive.catalogue.record import CrawlPart, newest_of
+from webarcfs.archive.catalogue.record import newest_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import sequence
@@ -256,7 +256,9 @@ class VisibleSnapshots:
             parts = look_up_crawl(self._archive, Catalogue(self._archive), text, shown).parts
         except (NotFound, Damaged, Busy):
             return []
-        return tags_of_parts(part for part in parts if self.has(part.tag.domain, seq_of(part.tag)))
+        visible = [part for part in parts if self.has(part.tag.domain, seq_of(part.tag))]
+        tags = {part.tag for part in visible if not part.is_resource} or {part.tag for part in visible}
+        return sorted(newest_of(tags), key=lambda tag: tag.domain)
 
     def has(self, host: str, seq: int) -> bool:
         """Return whether there is a snapshot of a host at a time."""
@@ -270,13 +272,6 @@ class VisibleSnapshots:
             return True
         is_open = all(shown.standing is Standing.OPEN for shown in self._gate.snapshots(host))
         return is_open and (self._gate.is_staff or self._gate.shows_all_of([host]))
-
-
-def tags_of_parts(parts: Iterable[CrawlPart]) -> list[CommitTag]:
-    """Return the snapshots of parts of a crawl, by host: those with pages alone, where it has some."""
-    parts = list(parts)
-    tags = {part.tag for part in parts if not part.is_resource} or {part.tag for part in parts}
-    return sorted(newest_of(tags), key=lambda tag: tag.domain)
 
 
 def seq_of(tag: CommitTag) -> int:

@@ -1273,7 +1273,7 @@ def look_up_crawl(
 
 
 def newest_crawl(records: Iterable[Record]) -> Record | None:
-    """Return the first of some records, newest first, that is a crawl; without one the first import or saved page."""
+    """Return the first crawl that was made; without one the first import or saved page."""
     newest: Record | None = None
     for record in records:
         if record.state in _WITHOUT_CRAWL:
