@@ -91,7 +91,7 @@ class Gateway:
         self.answering = Answering()
         self.threads = UploadThreads()
         self._news = NewsStreams()
-        self._source = GatewaySource(archive, self.writer)
+        self._source = GatewaySource(archive, self.writer, self.askers)
         self._uploads = Uploads(self.writer, self.askers)
         self._health = Health(self._look_at_archive)
 

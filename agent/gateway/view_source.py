@@ -9,12 +9,12 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Self
 from xml.etree.ElementTree import Element
 
-from agent.gateway.askers import Asker
+from agent.gateway.askers import Asker, Askers
 from webarcfs.access.gate import Gate, StaffGate
 from webarcfs.api.api_source import ClientSource, FileBody
 from webarcfs.archive.catalogue.record import Record, RecordState
@@ -22,7 +22,7 @@ from webarcfs.archive.catalogue.tokens import Scope
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_xml import data_node
 from webarcfs.archive.model.arc_paths import DATA_XML, is_reserved
-from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.errors import NotFound, TokenRefused
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system import clocks
 from webarcfs.client.source import ArcEntry, ArcListing
@@ -41,9 +41,10 @@ _PIECE: Final = 1 << 18
 class GatewaySource(ClientSource):
     """The archive for one person; for any thread. `of` gives it to another one."""
 
-    def __init__(self, archive: Archive, writer: ArchiveWriter) -> None:
+    def __init__(self, archive: Archive, writer: ArchiveWriter, askers: Askers) -> None:
         super().__init__(archive, None)
         self._writer = writer
+        self._askers = askers
         self._asker: Asker | None = None
 
     def of(self, asker: Asker) -> Self:
@@ -64,6 +65,12 @@ class GatewaySource(ClientSource):
         """Return what whoever asks may do here."""
         scopes = self._asker.scopes if self._asker is not None else frozenset()
         return [*super().abilities(), *(str(scope) for scope in _ABILITIES if scope in scopes)]
+
+    def shown(self, tags: Iterable[CommitTag]) -> set[CommitTag]:
+        """Return those of some snapshots that are shown now. Raises TokenRefused: a listener may be here for days."""
+        if self._asker is not None and not self._askers.still_holds(self._asker, Scope.READ):
+            raise TokenRefused("the right to read has ended")
+        return super().shown(tags)
 
     # -- catalogue -------------------------------------------------------------------------------------------------
 

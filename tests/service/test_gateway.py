@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
 import subprocess
@@ -349,6 +350,23 @@ def test_a_token_that_is_revoked_while_the_body_comes_adds_nothing(
     assert carl.get(f"{PREFIX}/domains").error == (401, "TokenRefused")
     other = Program(carl.port, gateways.token(archive, "carl", Scope.READ, name="other"))
     assert other.get(place(tag, PAGE, "note")).error == (404, "NotFound")
+
+
+def test_a_listener_whose_token_is_revoked_learns_of_nothing_more(archive: Archive, served: ServedGateway) -> None:
+    """S-gateway-1."""
+    secret = gateways.token(archive, "carl", Scope.READ)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=120)
+    headers = {"Authorization": f"Bearer {secret}", "Accept": "text/event-stream"}
+    connection.request("GET", f"{PREFIX}/changes", headers=headers)
+    stream = connection.getresponse()
+    assert stream.status == 200
+    seen = archives.publish(archive, DOMAIN, {"p1.html": b"2"}, beside_mounts=True)
+    while f"data: {seen}" not in (line := stream.readline().decode()):
+        assert line
+    gateways.revoke(archive, "carl")
+    later = archives.publish(archive, DOMAIN, {"p1.html": b"3"}, beside_mounts=True)
+    assert str(later).encode() not in stream.read()
+    connection.close()
 
 
 def test_a_trusted_proxy_says_who_asks(served: ServedGateway, archive: Archive, tag: CommitTag) -> None:
