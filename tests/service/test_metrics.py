@@ -371,6 +371,44 @@ def test_prometheus_takes_the_examples_and_alerts_after_two_intervals(tmp_path: 
     _promtool("test", "rules", tmp_path / "test.yml")
 
 
+def test_an_old_backup_is_alerted_whether_the_settings_have_its_folder_or_not(tmp_path: Path) -> None:
+    """Where the settings have a folder, a backup by hand to another one does not count."""
+    shutil.copy(ROOT / "examples/prometheus-rules.yml", tmp_path)
+    week, labels = 7 * 24 * 3600, '{archive="/srv/%s"}'
+    own, last = "webarc_backup_last_success_timestamp_seconds", "webarc_backup_any_last_success_timestamp_seconds"
+    series = {
+        own + labels % "folder-old": "0x400", last + labels % "folder-old": f"{week}x400",
+        own + labels % "folder-new": f"{week}x400", last + labels % "folder-new": f"{week}x400",
+        last + labels % "hand-old": "0x400", last + labels % "hand-new": f"{week}x400",
+    }  # fmt: skip
+    none = [{"exp_annotations": {"summary": "No archive says when its last backup was"}}]
+    names = ("folder-new", "folder-old", "hand-new", "hand-old")
+    old = {
+        name: {
+            "exp_labels": {"archive": f"/srv/{name}"},
+            "exp_annotations": {"summary": f"The backup of /srv/{name} is more than a week old, or there is none"},
+        }
+        for name in names
+    }
+    checks = [
+        (series, {"168h": [], "171h": [old["folder-old"], old["hand-old"]], "339h": list(old.values())}),
+        ({"webarc_agent_up": "1x400"}, {"0h": [], "3h": none}),
+    ]
+    tests = [
+        {
+            "interval": "1h",
+            "input_series": [{"series": name, "values": values} for name, values in known.items()],
+            "alert_rule_test": [
+                {"eval_time": at, "alertname": "WebarcBackupOld", "exp_alerts": alerts} for at, alerts in times.items()
+            ],
+        }
+        for known, times in checks
+    ]
+    known = {"rule_files": ["prometheus-rules.yml"], "evaluation_interval": "1h", "tests": tests}
+    (tmp_path / "test.yml").write_text(json.dumps(known))
+    _promtool("test", "rules", tmp_path / "test.yml")
+
+
 def test_the_plugin_has_the_codes_that_nagios_takes(archive: Archive, tmp_path: Path) -> None:
     """0 is well, 1 a warning, 2 critical, 3 unknown; the first line says what it is."""
 
