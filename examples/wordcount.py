@@ -2,6 +2,7 @@
 
     python examples/wordcount.py /mnt/archive            # follows the archive for ever
     python examples/wordcount.py /mnt/archive --once     # what it has not counted yet, and ends
+    WEBARC_TOKEN=… python examples/wordcount.py https://archive.example.org/    # the archive of a server
 
 The result is a file `wordcount.txt` in the page's document folder (ARC), the words by how often they occur, and a data
 node in its data.xml with the figures, which the schema wordcount.xsd describes. What is counted stays counted: a page
@@ -132,12 +133,12 @@ def listed(words: Counter[str]) -> bytes:
 # -- in the processes that count ---------------------------------------------------------------------------------------
 
 
-def begin(mount: Path) -> None:
+def begin(place: str) -> None:
     """Make this process one that counts, until the one that started it ends."""
     global _client, _threads  # noqa: PLW0603 # a process has one
     for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C is for the process that started this one
         signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
-    _client = WebarchiveClient(mount)
+    _client = WebarchiveClient(place)
     _threads = ThreadPoolExecutor(THREADS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -211,8 +212,9 @@ def batches(pages: Iterator[MetaData]) -> Iterator[list[MetaData]]:
 
 
 def install_schema(client: WebarchiveClient) -> None:
-    """Give the archive the schema of our data node, once."""
-    assert client.mount is not None
+    """Give the archive the schema of our data node, once, by its mount."""
+    if client.mount is None:
+        return  # a server takes no schemas; whoever runs it copies ours to `xsd/` of the archive
     # Who may not add it can count all the same: without a schema nodes are accepted, unless the archive is strict.
     with suppress(FileExistsError, PermissionError), (client.mount / ".schemas" / SCHEMA).open("xb") as schema:
         schema.write((Path(__file__).parent / SCHEMA).read_bytes())
@@ -221,22 +223,22 @@ def install_schema(client: WebarchiveClient) -> None:
 def main() -> None:
     """Read the command line; count what there is, then what comes, until a signal says that it is enough."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mount", type=Path, help="where the archive is mounted")
+    parser.add_argument("place", help="where the archive is mounted, or the URL of its server")
     parser.add_argument("--once", action="store_true", help="count what is there, and end")
     given = parser.parse_args()
     with (
-        WebarchiveClient(given.mount, interval=0.05) as client,
-        ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("fork"), begin, (given.mount,)) as pool,
+        WebarchiveClient(given.place, interval=0.05) as client,
+        ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("fork"), begin, (given.place,)) as pool,
     ):
-        if client.mount is None:
-            parser.error(f"{given.mount} is no mount; `mount.webarcfs {given.mount} DIR` makes one")
+        if client.mount is None and client.archive is not None:
+            parser.error(f"{given.place} is no mount; `mount.webarcfs {given.place} DIR` makes one")
         pool.submit(os.getpid).result()  # forks them all, now: a process with threads must not be forked
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: sys.exit())
         install_schema(client)
         counter = WordCount(client, pool)
         try:
-            known = [CommitTag.parse(line) for line in (client.mount / ".changes").read_text("utf-8").split()]
+            known = client.published()
             counter(known)
             print(f"counted {counter.counted} pages", flush=True)
             if not given.once:

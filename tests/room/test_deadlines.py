@@ -23,7 +23,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import git_command
 from webarcfs.archive.index.database import CaptureIndex, CaptureRow, Span
 from webarcfs.archive.model.errors import Interrupted, TookTooLong
-from webarcfs.archive.model.metadata import CET
+from webarcfs.archive.model.metadata import CET, CommitTag
 from webarcfs.archive.system import clocks
 from webarcfs.archive.system.clocks import Deadline, under
 from webarcfs.room.server import app
@@ -62,6 +62,14 @@ COSTLY = (
     "/search.csv?q=words",
     "/curve?q=words",
     "/curve.csv?q=words",
+    "/api/v1/query",
+    "/api/v1/query?where=title%20LIKE%20'%25a%25b%25c%25d'&order_by=title",
+    "/api/v1/links?external=1&ever=1",
+    "/api/v1/search?words=words",
+    "/api/v1/records?xml=1",
+    f"/api/v1/snapshots/{CommitTag(TIMES[9], DOMAIN)}/documents",
+    f"/api/v1/snapshots/{CommitTag(TIMES[9], DOMAIN)}.tar",
+    "/api/v1/changes",
 )
 #: A page of 10 kB that keeps difflib busy for hours.
 HOSTILE = [b"<p>a b " * 1_600, b"<p>b a " * 1_600]

@@ -22,12 +22,15 @@ from tests.support import archives
 from tests.support.rooms import Answer, Page, Served, digits, published, served, served_to_pywb
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
+from webarcfs.api.routes import PREFIX
+from webarcfs.api.routes import ROUTES as API_ROUTES
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Decision, apply_decision
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.metadata import CET
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.metadata import CET, CommitTag
 from webarcfs.room.replay.replay_url import Modifier
 from webarcfs.room.server.app import PUBLIC_ROUTES, REPLAY_ROUTES, ROUTES
 from webarcfs.web.routing import find_route
@@ -136,10 +139,56 @@ def about(url: str) -> Iterator[str]:
     )
     yield f"/notice/form/{said}/{TIMES[2]}/{url}?q=x"
     yield f"/search?q=url:{said}"
+    yield from api_about(url)
+
+
+def api_about(url: str) -> Iterator[str]:
+    """Every way of the API to ask about a URL."""
+    domain, path = arc_paths.split(arc_paths.arc_path(url))
+    document = quote(path)
+    for tag in (CommitTag(when, domain) for when in (FIRST, SECOND, THIRD)):
+        yield f"{PREFIX}/arcs/{tag}/{document}"
+        for name in (arc_paths.data_name(url), "data.xml", "headers.http"):
+            yield f"{PREFIX}/files/{tag}/{document}?name={name}"
+        yield f"{PREFIX}/snapshots/{tag}/documents?after=/{domain}/{document}"
+        yield f"{PREFIX}/nodes/{tag}/{document}?name=words"
+        yield f"{PREFIX}/links?path=/{domain}/{document}&at={tag}"
+        yield f"{PREFIX}/search?words={quote(f'url:{url}', safe='')}&at={tag}"
+    yield f"{PREFIX}/links?target={quote(url, safe='')}&ever=1"
+    yield f"{PREFIX}/search?words={quote(f'url:{url}', safe='')}"
+    yield f"{PREFIX}/query?where={quote(f'url = {url!r}', safe='')}"
+
+
+def api_general() -> Iterator[str]:
+    """Every other route of the API."""
+    yield from (
+        f"{PREFIX}{path}" for path in ("/", "/openapi.yaml", "/domains", "/query", "/query?order_by=title&limit=9")
+    )
+    for domain in (DOMAIN, OTHER, "closed.example.org"):
+        yield f"{PREFIX}/domains/{domain}/snapshots"
+        yield f"{PREFIX}/query?domain={domain}"
+        for tag in (CommitTag(when, domain) for when in (FIRST, SECOND, THIRD)):
+            yield f"{PREFIX}/snapshots/{tag}/documents"
+            yield f"{PREFIX}/snapshots/{tag}/changed"
+            yield f"{PREFIX}/snapshots/{tag}.tar"
+            yield from (f"{PREFIX}/links?{narrowing}&at={tag}" for narrowing in ("external=1", "broken=1"))
+            yield f"{PREFIX}/search?words=home&at={tag}"
+        yield f"{PREFIX}/links?domain={domain}&ever=1"
+    for record in RECORDS:
+        yield f"{PREFIX}/records/{record}"
+        yield f"{PREFIX}/search?words=home&record={record}"
+    for name in ("p", "q", "r"):
+        yield from (f"{PREFIX}/records?publication={name}{more}" for more in ("", "&xml=1"))
+        yield f"{PREFIX}/publications/{name}"
+    yield from (f"{PREFIX}/records?xml=1", f"{PREFIX}/changes")
+    for word in SECRETS.values():
+        yield from (f"{PREFIX}/search?words={word}{more}" for more in ("", "&present=1", "&past=1"))
+        yield from (f"{PREFIX}/search?words={word[:4]}*", f"{PREFIX}/links?word={word}")
 
 
 def general() -> Iterator[str]:
     """Every other route, with all that it might be asked for."""
+    yield from api_general()
     yield from (
         "/",
         "/?all=1",
@@ -214,6 +263,8 @@ def test_every_route_was_asked() -> None:
     asked = {known[0].name for path in paths if (known := find_route((*ROUTES, *PUBLIC_ROUTES), path))}
     assert asked == {route.name for route in (*ROUTES, *PUBLIC_ROUTES)}
     assert {route.name for route in REPLAY_ROUTES} == {"past", "robots"}
+    in_api = {known[0].name for path in paths if (known := find_route(API_ROUTES, path))}
+    assert in_api == {route.name for route in API_ROUTES}
 
 
 def test_absent_excluded_and_unreleased_are_one_answer(room: Served) -> None:
@@ -238,6 +289,31 @@ def test_closed_is_403_with_its_description_and_blocked_451(room: Served) -> Non
     assert room.get(f"/snapshot/{RECORDS[4]}").status == 200
     assert room.get(f"/snapshot/{RECORDS[4]}.xml").status == 403
     assert room.get(f"/snapshot/{RECORDS[2]}").status == 404
+
+
+def test_programs_learn_of_an_embargo_and_of_a_withheld_document(room: Served) -> None:
+    paths = {url: arc_paths.split(arc_paths.arc_path(url)) for url in (CLOSED, BLOCKED)}
+    closed = room.get(f"{PREFIX}/arcs/{CommitTag(SECOND, paths[CLOSED][0])}/{paths[CLOSED][1]}")
+    assert closed.status == 403 and "urn:webarcfs:error:Forbidden" in closed.text
+    blocked = room.get(f"{PREFIX}/arcs/{CommitTag(FIRST, DOMAIN)}/{paths[BLOCKED][1]}")
+    assert blocked.status == 451 and "A court <ordered> it." in blocked.text
+
+
+def test_an_unreleased_snapshot_is_as_one_that_never_was(room: Served) -> None:
+    """Byte for byte, but for the time that was asked for."""
+    never = CommitTag(THIRD + timedelta(seconds=1), DOMAIN)
+    for held, unknown in (
+        (CommitTag(THIRD, DOMAIN), never),
+        (CommitTag(THIRD, OTHER), CommitTag(THIRD, "none.example.org")),
+    ):
+        for rest in ("/documents", "/changed", ".tar"):
+            answers = [room.get(f"{PREFIX}/snapshots/{tag}{rest}") for tag in (held, unknown)]
+            assert [answer.status for answer in answers] == [404, 404]
+            assert answers[0].text.replace(str(held), "-") == answers[1].text.replace(str(unknown), "-")
+    records = [room.get(f"{PREFIX}/records/{name}") for name in (RECORDS[2], RECORDS[2].replace("-p", "-n"))]
+    assert records[0].text == records[1].text.replace("-n'", "-p'")
+    domains = [room.get(f"{PREFIX}/domains/{domain}/snapshots") for domain in (OTHER, "none.example.org")]
+    assert domains[0].text.replace(OTHER, "-") == domains[1].text.replace("none.example.org", "-")
 
 
 def test_what_is_released_is_there(room: Served) -> None:

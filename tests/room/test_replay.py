@@ -22,8 +22,8 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET, CommitTag
-from webarcfs.room.replay.headers import BodyRange, part
 from webarcfs.web import limits
+from webarcfs.web.ranges import BodyRange, part
 
 pytestmark = pytest.mark.store
 

@@ -27,7 +27,7 @@ from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, places, second_
 from webarcfs.archive.model.errors import BadCondition, NotAnArchive, NotFound, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, CommitTag
 from webarcfs.archive.model.urls import canonical
-from webarcfs.client import client
+from webarcfs.client import mounted
 from webarcfs.commands.completing import complete_hosts, complete_publications
 from webarcfs.commands.lazy_commands import AbsolutePath, archive_option
 from webarcfs.commands.snapshot_names import Beside, StateAt, VisibleSnapshots, newer_than_latest, parse_name, resolve
@@ -177,8 +177,8 @@ def find(archive: str | None, mount: Path | None) -> ArchiveArgument:
         raise UsageError("give --archive or --mount, not both")
     if mount is None:
         return ArchiveArgument(directory.open_archive(directory.default_root(archive)))
-    if mounted := client.behind(mount):
-        return ArchiveArgument(mounted[1], mounted[0])
+    if mount_and_archive := mounted.behind(mount):
+        return ArchiveArgument(mount_and_archive[1], mount_and_archive[0])
     raise NotAnArchive(f"{mount} is in no mounted archive; `mount.webarcfs ARCHIVE {mount}` mounts one")
 
 

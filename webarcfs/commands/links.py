@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, fields
 from functools import partial
 
@@ -10,12 +11,13 @@ import click
 from webarcfs.archive.index.links import AskedKind, FoundLink, Question, ask, figures, figures_of
 from webarcfs.archive.index.query import SECONDS, DocumentOrigin
 from webarcfs.archive.model.errors import UrlRefused, UsageError
-from webarcfs.archive.model.metadata import ROLES
+from webarcfs.archive.model.metadata import ROLES, CommitTag
 from webarcfs.archive.model.urls import canonical
 from webarcfs.commands import arguments
-from webarcfs.commands.arguments import ArchiveArgument, origin_options, place_options
+from webarcfs.commands.arguments import ArchiveArgument, origin_options
 from webarcfs.commands.completing import complete_tags
 from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_object, print_rows, print_table
+from webarcfs.commands.server_archive import ServerArgument, arcs_of_text, place_or_server_options
 from webarcfs.commands.snapshot_names import Beside
 
 #: Columns of a table; the other formats have all.
@@ -45,7 +47,7 @@ _SHOWN = ("page", "kind", "target", "text", "times")
 )
 @click.option("--ever", is_flag=True, help="Of every version of every page.")
 @click.option("--count", metavar="TAG", shell_complete=complete_tags, help="Count the links of a snapshot instead.")
-@place_options
+@place_or_server_options
 @click.option("--limit", type=click.IntRange(min=0), help="At most so many.")
 @format_option(*LIST)
 @click.option("--seconds", type=click.FloatRange(min=0.01), default=SECONDS, show_default=True, help="Give up after.")
@@ -62,7 +64,7 @@ def links(
     at: str | None,
     ever: bool,
     count: str | None,
-    place: ArchiveArgument,
+    place: ArchiveArgument | ServerArgument,
     limit: int | None,
     form: Form,
     seconds: float,
@@ -85,6 +87,7 @@ def links(
       webarc links --external --at 2026-11-21T03:00:00@www.example.org --format json
       webarc links --from http://www.example.org/ --at 2025-11
       webarc links --count latest@www.example.org
+      webarc links --to http://www.example.org/ --server https://archive.example.org/
     """
     narrowed = any((broken, external))
     if sum(option is not None for option in (source, target, word, count)) > 1:
@@ -104,7 +107,7 @@ def links(
         path=_path(place, source) if source is not None else "",
         targets=(_target(target),) if target is not None else (),
         word=word or "",
-        at=arguments.named(place, at, _beside(place, source)) if at is not None else None,
+        at=_named(place, at, source) if at is not None else None,
         ever=ever,
         kind=AskedKind[kind.upper()] if kind else None,
         external=external,
@@ -113,13 +116,19 @@ def links(
         limit=limit,
         origin=origin,
     )
-    arcs = form is not Form.TABLE
-    matching_links = ask(place.archive, question, seconds, place.links(question), arcs=arcs) if word != "" else ()
+    matching_links: Iterable[FoundLink] = ()
+    if word != "" and isinstance(place, ServerArgument):
+        matching_links = place.client.links(question, seconds)
+    elif word != "" and isinstance(place, ArchiveArgument):
+        arcs = form is not Form.TABLE
+        matching_links = ask(place.archive, question, seconds, place.links(question), arcs=arcs)
     columns = [field.name for field in fields(FoundLink)]
     print_rows(form, map(asdict, matching_links), partial(print_table, _SHOWN), as_json=print_array, columns=columns)
 
 
-def _path(place: ArchiveArgument, text: str) -> str:
+def _path(place: ArchiveArgument | ServerArgument, text: str) -> str:
+    if isinstance(place, ServerArgument):
+        return place.path(text)
     document = arguments.document(place, text)
     return f"/{document.domain}/{document.arc}"
 
@@ -136,17 +145,20 @@ def _target(text: str) -> str:
         raise UsageError(f"{error}; give a URL with http:// or https://, or a mail address") from None
 
 
-def _beside(place: ArchiveArgument, source: str | None) -> Beside:
-    """Return what says of which host a snapshot is: the page whose links are asked for."""
-    return Beside(arguments.host_of(place, source)) if source else Beside()
+def _named(place: ArchiveArgument | ServerArgument, text: str, source: str | None = None) -> CommitTag:
+    """Return the snapshot of a name; the page whose links are asked for says of which host it is."""
+    if isinstance(place, ServerArgument):
+        return place.named(text, Beside(arcs_of_text(source)[0]) if source else Beside())
+    return arguments.named(place, text, Beside(arguments.host_of(place, source)) if source else Beside())
 
 
-def _count(place: ArchiveArgument, text: str, form: Form, seconds: float) -> None:
+def _count(place: ArchiveArgument | ServerArgument, text: str, form: Form, seconds: float) -> None:
     """Write the fields 39 to 42 of a record, in their order."""
-    tag = arguments.named(place, text)
+    tag = _named(place, text)
     question = Question(at=tag)
-    reader = place.links(question)
-    if reader is None:
+    if isinstance(place, ServerArgument):
+        counts = figures_of(place.client.links(question, seconds))
+    elif (reader := place.links(question)) is None:
         counts = figures(place.archive, tag, seconds)
     else:
         counts = figures_of(ask(place.archive, question, seconds, reader))

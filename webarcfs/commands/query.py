@@ -9,8 +9,9 @@ import click
 
 from webarcfs.archive.index.query import SECONDS, DocumentOrigin, ask
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
-from webarcfs.commands.arguments import ArchiveArgument, origin_options, place_options
+from webarcfs.commands.arguments import ArchiveArgument, origin_options
 from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_rows, print_table, while_read
+from webarcfs.commands.server_archive import ServerArgument, place_or_server_options
 
 #: Columns of a table; the other formats have all.
 _SHOWN = ("commitTag", "path", "mimeType", "createTime", "title")
@@ -33,13 +34,14 @@ Examples:
   webarc query --publication example --domain www.example.org "title = ''"
   webarc query "url = 'http://www.example.org/'" --format json
   webarc query --mount /mnt/archive "mimeType = 'text/html'" --format paths | xargs -d '\\n' ls -d
+  webarc query --server https://archive.example.org/ "title LIKE '%minutes%'" --format jsonl
 """
 
 
 @click.command(help=_HELP)
 @click.argument("where", default="", metavar="[WHERE]")
 @origin_options
-@place_options
+@place_or_server_options
 @click.option("--order-by", default="", metavar="COLUMNS", help="As in SQL: 'crawlTime DESC, path'.")
 @click.option("--limit", type=click.IntRange(min=0), help="At most so many.")
 @format_option(*LIST, Form.PATHS)
@@ -47,7 +49,7 @@ Examples:
 def query(
     where: str,
     *,
-    place: ArchiveArgument,
+    place: ArchiveArgument | ServerArgument,
     origin: DocumentOrigin,
     order_by: str,
     limit: int | None,
@@ -55,7 +57,13 @@ def query(
     seconds: float,
 ) -> None:
     """See `_HELP`."""
-    documents = ask(place.archive.database, where, order_by, limit, seconds, narrowed=place.narrowed(), origin=origin)
+    documents: Iterable[MetaData]
+    if isinstance(place, ServerArgument):
+        documents = place.client.select(where, order_by, limit, origin=origin)
+    else:
+        documents = ask(
+            place.archive.database, where, order_by, limit, seconds, narrowed=place.narrowed(), origin=origin
+        )
     if form is Form.PATHS:
         _print_paths(documents, place)
         return
@@ -63,7 +71,7 @@ def query(
     print_rows(form, rows, partial(print_table, _SHOWN), as_json=print_array, columns=(*FIELDS, *CAPTURE_FIELDS))
 
 
-def _print_paths(documents: Iterable[MetaData], place: ArchiveArgument) -> None:
+def _print_paths(documents: Iterable[MetaData], place: ArchiveArgument | ServerArgument) -> None:
     """Write the path of each version in a mount: `/.snapshots/<commitTag>/…`, below the mount if that is known."""
     for meta in while_read(documents):
         inner = meta.path.removeprefix(f"/{meta.domain}/")

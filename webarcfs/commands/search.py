@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -14,17 +14,19 @@ from rich.text import Text
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import ROLES, CommitTag, format_digits
 from webarcfs.archive.model.urls import replay_address
-from webarcfs.commands.arguments import ArchiveArgument, moment, origin_options, place_options
+from webarcfs.commands.arguments import ArchiveArgument, moment, origin_options
 from webarcfs.commands.completing import complete_records, complete_tags
 from webarcfs.commands.lazy_commands import with_archive
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
+from webarcfs.commands.server_archive import ServerArgument, place_or_server_options
 from webarcfs.commands.snapshot_names import Beside
+from webarcfs.search.hits import Hit, HitOrder, SearchAnswer, SearchQuestion, SnapshotHits
 
 if TYPE_CHECKING:
     from webarcfs.archive.index.query import DocumentOrigin
-    from webarcfs.search.searching import Hit, SearchAnswer, Searcher, SearchQuestion, SnapshotHits
 
-
+#: The most frequent values of each facet.
+FacetCounts = dict[str, list[tuple[str, int]]]
 _SORTS = ("relevance", "date", "oldest", "url")
 
 
@@ -60,10 +62,11 @@ _SORTS = ("relevance", "date", "oldest", "url")
     "--facets", is_flag=True, help="Count the URLs by kind, domain, language, publication, extension, role, year."
 )
 @format_option(*LIST, Form.PATHS)
-@place_options
+@place_or_server_options
 def search(
-    *, words: tuple[str, ...], place: ArchiveArgument, origin: DocumentOrigin, at: str | None, group: str, facets: bool,
-    form: Form, type_: str, lang: str, errors: bool, role: str | None, sort: str, all_versions: bool, **narrowing: Any,
+    *, words: tuple[str, ...], place: ArchiveArgument | ServerArgument, origin: DocumentOrigin, at: str | None,
+    group: str, facets: bool, form: Form, type_: str, lang: str, errors: bool, role: str | None, sort: str,
+    all_versions: bool, **narrowing: Any,
 ) -> None:  # fmt: skip
     """Show the URLs of which a version has all WORDS.
 
@@ -96,18 +99,16 @@ def search(
       webarc search '"Jane Doe"' --past
       webarc search --facets --limit 5 -- minutes -draft
       webarc search minutes --mount /mnt/archive --format paths | xargs -d '\\n' ls -d
+      webarc search minutes --server https://archive.example.org/
     """
-    if find_spec("tantivy") is None:
-        raise UsageError("search needs more libraries: pip install 'webarcfs[search]'")
-    from webarcfs.search.searching import HitOrder, Searcher, SearchQuestion  # noqa: PLC0415 # of the extra `search`
-
     if all_versions:
         if narrowing["present"]:
             raise UsageError("--all-versions and --present exclude each other; all versions are the default now")
         click.echo("webarc: --all-versions is the default now; leave it out, or give --present", err=True)
+    beside = Beside(origin.domain, origin.publication)
     question = SearchQuestion(
         words=" ".join(words),
-        at=moment(place, at, Beside(origin.domain, origin.publication)),
+        at=place.moment(at, beside) if isinstance(place, ServerArgument) else moment(place, at, beside),
         domain=origin.domain,
         publication=origin.publication,
         type=type_,
@@ -118,6 +119,15 @@ def search(
         record=narrowing.pop("record") or "",
         **narrowing,
     )
+    if isinstance(place, ServerArgument):
+        if group == "snapshot" or facets or form is Form.PATHS:
+            raise UsageError("a server answers with hits: leave out --group, --facets and --format paths with --server")
+        _print_answer(_ask_server(place, question), None, question, form)
+        return
+    if find_spec("tantivy") is None:
+        raise UsageError("search needs more libraries: pip install 'webarcfs[search]'")
+    from webarcfs.search.searching import Searcher  # noqa: PLC0415 # of the extra `search`
+
     searcher = Searcher(place.archive, place.gate)
     if group == "snapshot":
         _by_snapshot(searcher.by_snapshot(question), form)
@@ -126,12 +136,16 @@ def search(
         for tag, path in searcher.places(question):
             click.echo(f"{place.mount or ''}/.snapshots/{tag}/{path[1:].partition('/')[2]}")
         return
-    _answer(searcher, question, form, facets=facets)
-
-
-def _answer(searcher: Searcher, question: SearchQuestion, form: Form, *, facets: bool) -> None:
     answer = searcher.ask(question)
-    facet_counts = searcher.facets(question) if facets else {}
+    _print_answer(answer, searcher.facets(question) if facets else None, question, form)
+
+
+def _ask_server(place: ServerArgument, question: SearchQuestion) -> SearchAnswer:
+    values = {field.name: getattr(question, field.name) for field in fields(question)}
+    return place.client.search(values.pop("words"), **values)
+
+
+def _print_answer(answer: SearchAnswer, facet_counts: FacetCounts | None, question: SearchQuestion, form: Form) -> None:
     if answer.missing:
         click.echo(
             with_archive(
@@ -148,7 +162,7 @@ def _answer(searcher: Searcher, question: SearchQuestion, form: Form, *, facets:
             "hits": list(rows),
             "suggestion": answer.suggestion,
         }
-        if facets:
+        if facet_counts is not None:
             output["facets"] = {name: dict(values) for name, values in facet_counts.items()}
         print_object(output, indent=1)
 
@@ -156,7 +170,7 @@ def _answer(searcher: Searcher, question: SearchQuestion, form: Form, *, facets:
         _table(answer, question.offset)
         if answer.suggestion:
             yield f"Did you mean: {answer.suggestion}"
-        for name, values in facet_counts.items():
+        for name, values in (facet_counts or {}).items():
             yield f"{name}: " + ", ".join(f"{value} {count:,}" for value, count in values)
 
     columns = () if form is not Form.CSV else _columns()
@@ -174,8 +188,6 @@ def _fields(hit: Hit) -> dict[str, Any]:
 
 def _columns() -> list[str]:
     """Return the columns of CSV: the places of the words in the snippet are left out."""
-    from webarcfs.search.searching import Hit  # noqa: PLC0415 # of the extra `search`
-
     return [*Hit.__dataclass_fields__, "address"]
 
 

@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice, takewhile
+from typing import Protocol
 
 from webarcfs.access.access_rules import Standing
 from webarcfs.access.gate import Gate
@@ -118,6 +119,39 @@ class CrawlFacts:
 
     publication: str
     is_complete: bool
+
+
+class KnownSnapshots(Protocol):
+    """The snapshots of an archive, wherever it is, as names are resolved by them."""
+
+    def has_host(self, host: str) -> bool:
+        """Return whether there is a snapshot of a host."""
+
+    def hosts(self) -> list[str]:
+        """Return the hosts with snapshots, in order."""
+
+    def hosts_of(self, publication: str) -> list[str]:
+        """Return the hosts of which a publication has snapshots, in order."""
+
+    def publications(self) -> list[str]:
+        """Return the publications with snapshots, in order."""
+
+    def seqs(self, host: str) -> list[int]:
+        """Return the times of a host's snapshots, oldest first; none for an unknown host."""
+
+    def newest_first(
+        self, host: str, publication: str = "", until: datetime | None = None
+    ) -> Iterator[tuple[int, CrawlFacts]]:
+        """Yield the snapshots of a host with what is known of them, newest first; of a publication; up to a time."""
+
+    def message(self, host: str, seq: int) -> CommitMessage | None:
+        """Return the message of a crawl's commit; None if it is not known."""
+
+    def beginning(self, text: str, host: str = "") -> list[CommitTag]:
+        """Return the snapshots whose commitTags begin with a text, newest first; of one host, or of all."""
+
+    def of_crawl(self, text: str) -> list[CommitTag]:
+        """Return the snapshots of the crawl that a record's number or name, or a publication, means, in order."""
 
 
 class VisibleSnapshots:
@@ -270,7 +304,7 @@ class Beside:
 _LOOKED_AT, _NEWEST = 200, 1_000
 
 
-def resolve(text: str, snapshots: VisibleSnapshots, beside: Beside) -> CommitTag:
+def resolve(text: str, snapshots: KnownSnapshots, beside: Beside) -> CommitTag:
     """Return the snapshot of a name. A whole commitTag is returned as it is, whether or not there is such a snapshot.
 
     Raises UsageError for a name of several snapshots, which it lists, or of an unknown kind, NotFound for one of none.
@@ -326,7 +360,7 @@ def _only(text: str, tags: Sequence[CommitTag], host: str) -> CommitTag:
 
 
 def _host_and_publication(
-    text: str, of: str, snapshots: VisibleSnapshots, beside: Beside, name: Latest | StateAt
+    text: str, of: str, snapshots: KnownSnapshots, beside: Beside, name: Latest | StateAt
 ) -> tuple[str, str]:
     """Return the host that a name is of, and the publication if one is named. Raises UsageError, NotFound."""
     if of and snapshots.has_host(of):
@@ -357,7 +391,7 @@ def _host_and_publication(
     )
 
 
-def _with_pages(hosts: list[str], snapshots: VisibleSnapshots) -> list[str]:
+def _with_pages(hosts: list[str], snapshots: KnownSnapshots) -> list[str]:
     """Return the hosts with pages, if there are any: others have only what these pages need."""
     if not 1 < len(hosts) <= _LOOKED_AT:
         return hosts
@@ -365,7 +399,7 @@ def _with_pages(hosts: list[str], snapshots: VisibleSnapshots) -> list[str]:
     return [host for host, message in newest if message is None or message.has_pages] or hosts
 
 
-def unknown_name(word: str, snapshots: VisibleSnapshots) -> str:
+def unknown_name(word: str, snapshots: KnownSnapshots) -> str:
     """Return the message for what is neither a host nor a publication, with names like it."""
     known = [*snapshots.hosts(), *snapshots.publications()]
     close = difflib.get_close_matches(word, known, 3) or [name for name in known if word in name][:3]
@@ -373,7 +407,7 @@ def unknown_name(word: str, snapshots: VisibleSnapshots) -> str:
     return f"the archive has no host and no publication {word!r}{question}"
 
 
-def _of_host(text: str, name: Latest | StateAt, snapshots: VisibleSnapshots, host: str, publication: str) -> CommitTag:
+def _of_host(text: str, name: Latest | StateAt, snapshots: KnownSnapshots, host: str, publication: str) -> CommitTag:
     tag = _find(name, snapshots, host, publication)
     if tag is not None:
         return tag
@@ -389,7 +423,7 @@ def _of_host(text: str, name: Latest | StateAt, snapshots: VisibleSnapshots, hos
     raise NotFound(f"{whose} no complete snapshot; the newest is {tag_of(host, rows[0][0])}")
 
 
-def _find(name: Latest | StateAt, snapshots: VisibleSnapshots, host: str, publication: str) -> CommitTag | None:
+def _find(name: Latest | StateAt, snapshots: KnownSnapshots, host: str, publication: str) -> CommitTag | None:
     """Return the snapshot of a host, and of a publication if one is named; None without one."""
     if isinstance(name, StateAt):
         seq = next((seq for seq, _ in snapshots.newest_first(host, publication, name.end)), None)
@@ -398,7 +432,7 @@ def _find(name: Latest | StateAt, snapshots: VisibleSnapshots, host: str, public
     return None if seq is None else tag_of(host, seq)
 
 
-def _counting(snapshots: VisibleSnapshots, host: str, publication: str) -> Iterator[int]:
+def _counting(snapshots: KnownSnapshots, host: str, publication: str) -> Iterator[int]:
     """Yield the snapshots that `latest` counts, newest first: the complete ones.
 
     Of imports nobody may know whether they are complete. Where a host has no complete snapshot, they count.

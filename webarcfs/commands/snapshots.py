@@ -14,10 +14,11 @@ from webarcfs.archive.index.database import SpanCounts
 from webarcfs.archive.index.names import ListedSnapshot, SnapshotSelection, count_documents, list_snapshots
 from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.archive.model.metadata import format_time, from_epoch
-from webarcfs.commands.arguments import ArchiveArgument, host_of, place_options, typed_span
+from webarcfs.commands.arguments import ArchiveArgument, host_of, typed_span
 from webarcfs.commands.completing import complete_hosts, complete_publications
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_array, print_rows
-from webarcfs.commands.snapshot_names import VisibleSnapshots, unknown_name
+from webarcfs.commands.server_archive import ServerArgument, ServerSnapshots, arcs_of_text, place_or_server_options
+from webarcfs.commands.snapshot_names import KnownSnapshots, VisibleSnapshots, tag_of, unknown_name
 
 _COLUMNS = ("commitTag", "host", "time", "publication", "complete", "documents", "record")
 #: Columns of a table; a commitTag has the time and the host.
@@ -42,11 +43,11 @@ _COMPLETE, _INCOMPLETE, _UNKNOWN = "complete", "incomplete", "unknown"
     "--sort", type=click.Choice(["newest", "oldest"]), default="newest", show_default=True, help="Which come first."
 )
 @click.option("--limit", type=click.IntRange(min=0), help="At most so many.")
-@place_options
+@place_or_server_options
 @format_option(*LIST)
 def snapshots(
-    host: str, *, domain: str, publication: str, during: str, sort: str, limit: int | None, place: ArchiveArgument,
-    form: Form,
+    host: str, *, domain: str, publication: str, during: str, sort: str, limit: int | None,
+    place: ArchiveArgument | ServerArgument, form: Form,
 ) -> None:  # fmt: skip
     """List the snapshots of the archive, or of a host.
 
@@ -71,7 +72,12 @@ def snapshots(
       webarc snapshots
       webarc snapshots www.example.org --limit 10
       webarc snapshots --publication example --during 2026 --format csv
+      webarc snapshots --server https://archive.example.org/ --during 2026
     """
+    if isinstance(place, ServerArgument):
+        rows = _of_server(ServerSnapshots(place.client), host, domain, publication, during, oldest=sort == "oldest")
+        print_rows(form, islice(rows, limit), _lines, as_json=print_array, columns=_COLUMNS)
+        return
     known = VisibleSnapshots(place.archive, place.gate)
     host = _host(place, host, domain, known)
     if publication and not known.hosts_of(publication):
@@ -87,6 +93,34 @@ def snapshots(
         click.echo(f"webarc: the documents of {hosts} are not counted: something of them is hidden", err=True)
 
 
+def _of_server(
+    known: ServerSnapshots, host: str, domain: str, publication: str, during: str, *, oldest: bool
+) -> Iterator[Row]:
+    """Yield the rows of a server's snapshots. Documents are not counted there."""
+    host = _one_host(arcs_of_text(host)[0] if "://" in host else host.lower(), domain.lower(), known)
+    if publication and not known.hosts_of(publication):
+        raise NotFound(unknown_name(publication, known))
+    since, until = _times(during)
+    hosts = [host] if host else known.hosts()
+    tags = [tag_of(name, seq) for name in hosts for seq in known.seqs(name)]
+    for tag in sorted(tags, key=lambda tag: (tag.crawl_time, tag.domain), reverse=not oldest):
+        record, part = known.parts.get(tag, (None, None))
+        time = format_time(tag.crawl_time)
+        if publication and (record is None or record.publication != publication):
+            continue
+        if not since <= time <= (until or time):
+            continue
+        if part is None or (not part.complete and record is not None and is_import(record.id)):
+            complete = _UNKNOWN
+        else:
+            complete = _COMPLETE if part.complete else _INCOMPLETE
+        yield {
+            "commitTag": str(tag), "host": tag.domain, "time": time,
+            "publication": "" if record is None else record.publication, "complete": complete, "documents": None,
+            "record": "" if record is None else record.id,
+        }  # fmt: skip
+
+
 def _times(during: str) -> tuple[str, str]:
     """Return the first and the last time of a span; empty for none. Raises UsageError."""
     if not during:
@@ -97,8 +131,10 @@ def _times(during: str) -> tuple[str, str]:
 
 def _host(place: ArchiveArgument, host: str, domain: str, known: VisibleSnapshots) -> str:
     """Return the host that is asked for; empty for all. Raises UsageError for two, NotFound for an unknown one."""
-    host = host_of(place, host) if "://" in host else host.lower()
-    domain = domain.lower()
+    return _one_host(host_of(place, host) if "://" in host else host.lower(), domain.lower(), known)
+
+
+def _one_host(host: str, domain: str, known: KnownSnapshots) -> str:
     if host and domain and host != domain:
         raise UsageError(f"{host} and --domain {domain} are two hosts; give one")
     if (host := host or domain) and not known.has_host(host):

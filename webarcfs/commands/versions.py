@@ -23,7 +23,11 @@ from webarcfs.archive.model.urls import both_schemes
 from webarcfs.commands.arguments import ArchiveArgument, Target, arc_in, document, host_of, place_options, tag
 from webarcfs.commands.completing import complete_tags
 from webarcfs.commands.listing import LIST, Form, format_option, print_ascii_lines, print_rows
+from webarcfs.commands.server_archive import ServerArgument, arcs_of_text, place_or_server_options
 from webarcfs.commands.snapshot_names import Beside
+
+#: Bytes that are written at a time.
+_PIECE = 1 << 20
 
 
 @click.command()
@@ -113,8 +117,8 @@ def _told_of_redirect(change: redirect_lists.RedirectChange, *, is_whole: bool) 
 @click.argument("document_", metavar="URL|PATH")
 @click.option("--text", is_flag=True, help="The text that people read, as the full-text index has it.")
 @click.option("--rendered", is_flag=True, help="What a browser showed: the DOM as HTML, or its text with --text.")
-@place_options
-def cat(tag_: str, document_: str, *, place: ArchiveArgument, text: bool, rendered: bool) -> None:
+@place_or_server_options
+def cat(tag_: str, document_: str, *, place: ArchiveArgument | ServerArgument, text: bool, rendered: bool) -> None:
     """Write what a document was in a snapshot to stdout.
 
     Byte for byte, as the server sent it. --text writes the plain text of HTML, PDF, office files, mail and XML, in
@@ -127,7 +131,13 @@ def cat(tag_: str, document_: str, *, place: ArchiveArgument, text: bool, render
       webarc cat --rendered --text 2026-11-21T03:00:00@www.example.org https://www.example.org/app/
       webarc cat 2026-11 http://www.example.org/
       webarc cat latest~1 http://www.example.org/
+      webarc cat latest http://www.example.org/ --server https://archive.example.org/
     """
+    if isinstance(place, ServerArgument):
+        if text or rendered:
+            raise UsageError("a server sends documents as they were archived: leave out --text and --rendered")
+        _write_from_server(place, tag_, document_)
+        return
     which, store = tag(place, tag_, Beside(host_of(place, document_)))
     target = document(place, document_)
     if target.domain != which.domain:
@@ -148,6 +158,14 @@ def cat(tag_: str, document_: str, *, place: ArchiveArgument, text: bool, render
             _write_text(store, arc, folder.oid)
         else:
             store.copy(arc.data.oid, sys.stdout.fileno())
+
+
+def _write_from_server(place: ServerArgument, tag_: str, document_: str) -> None:
+    """Write a document of a server, once all of it is here."""
+    meta = place.document(place.named(tag_, Beside(arcs_of_text(document_)[0])), document_)
+    with place.client.open_read(meta, place.client.data_name(meta)) as body, suppress(BrokenPipeError):
+        while piece := body.read(_PIECE):
+            _write(piece)
 
 
 def _write_text(store: Repository, arc: versions.ArcTree, folder: str) -> None:

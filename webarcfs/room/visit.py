@@ -11,7 +11,6 @@ and gates are not shared between threads.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.util import find_spec
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import Request
@@ -41,6 +40,7 @@ from webarcfs.archive.system.cache import Cache, identity
 from webarcfs.content.references import References
 from webarcfs.warc.http_response import blank_response
 from webarcfs.web import limits
+from webarcfs.web.ranges import body_in_pieces
 from webarcfs.web.table_files import MEDIA_TYPES, TableFile
 
 if TYPE_CHECKING:
@@ -82,9 +82,6 @@ def is_trusted(settings: ReadersSettings, peer: str) -> bool:
 # == services =========================================================================================================
 
 
-#: Bodies up to this size are read into memory; larger ones go through an unnamed file.
-_LARGE = 4 << 20
-_PIECE = 1 << 18
 #: Readers whose gates a thread keeps.
 _READERS = 16
 
@@ -139,23 +136,11 @@ class Shared:
 
     def body_in_pieces(self, domain: str, blob: str, size: int, start: int, end: int) -> Iterator[bytes]:
         """Yield the bytes of a body from `start` up to `end`; a large one is not held in memory."""
-        if size <= _LARGE:
-            yield self.body(domain, blob)[start:end]
-            return
-        with tempfile.TemporaryFile() as file:
-            self.repository(domain).copy(blob, file.fileno())
-            yield from _pieces(file, start, end)
+        yield from body_in_pieces(self.repository(domain), blob, size, start, end)
 
     def settings(self) -> Settings:
         """Return webarc.toml and publications.d as they are now; with faults, as they were last, or the defaults."""
         return self._settings.now(self.archive)
-
-
-def _pieces(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
-    file.seek(start)
-    while start < end and (piece := file.read(min(_PIECE, end - start))):
-        start += len(piece)
-        yield piece
 
 
 class _KnownSettings:

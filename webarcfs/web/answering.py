@@ -71,6 +71,8 @@ CHANCE = "X-Archive-Chance"
 #: Makes the page of an error. The error is None where readers learn nothing but the status: they learn what is wrong
 #: with what they asked, and that it took too long. It must not block.
 RenderError = Callable[[Request, HTTPStatus, WebarcError | None], Response]
+#: Answers an error by itself, status and all, in place of that page: for programs. It must not block.
+AnswerError = Callable[[Request, Exception], Response]
 
 #: Where an endpoint leaves itself for the responses that need its threads.
 _LANE = "webarc.lane"
@@ -102,15 +104,19 @@ class Answering:
         """How many threads work, for requests that are answered or were given up."""
         return self._usual.at_work + self._costly.at_work
 
-    def endpoint(self, handler: Handler, *, is_costly: bool = False) -> Endpoint:
+    def endpoint(
+        self, handler: Handler, *, is_costly: bool = False, answer_error: AnswerError | None = None
+    ) -> Endpoint:
         """Return the ASGI app of a handler, for a `Route`. `is_costly`: its requests may read much."""
-        return Endpoint(self, handler, self._costly if is_costly else self._usual)
+        return Endpoint(self, handler, self._costly if is_costly else self._usual, answer_error)
 
-    def error_page(self, request: Request, error: Exception) -> Response:
+    def error_page(self, request: Request, error: Exception, answer_error: AnswerError | None = None) -> Response:
         """Return the answer to a request whose handler raised an error. What readers cannot mend is logged."""
         self.log(request, error)
         status = http_status_of(error)
         request.scope[REASON] = error if isinstance(error, WebarcError | OSError) else None
+        if answer_error is not None:
+            return answer_error(request, error)
         is_theirs = status < HTTPStatus.INTERNAL_SERVER_ERROR or isinstance(error, TookTooLong)
         shown_error = error if isinstance(error, WebarcError) and is_theirs else None
         try:
@@ -230,10 +236,13 @@ async def _at_a_step(response: Response, asked: float) -> None:
 class Endpoint:
     """A handler as an ASGI app."""
 
-    def __init__(self, answering: Answering, handler: Handler, lane: _Lane) -> None:
+    def __init__(
+        self, answering: Answering, handler: Handler, lane: _Lane, answer_error: AnswerError | None = None
+    ) -> None:
         self._answering = answering
         self._handler = handler
         self._lane = lane
+        self._answer_error = answer_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -260,7 +269,7 @@ class Endpoint:
             if begun:  # too late for another status: the connection is cut, so that the answer is not taken for whole
                 self._answering.log(request, error)
                 raise
-            page = self._answering.error_page(request, error)
+            page = self._answering.error_page(request, error, self._answer_error)
             await _at_a_step(page, asked)
             await page(scope, receive, note)
         finally:

@@ -357,6 +357,16 @@ class ProcessServer(Server):
         await self._served.close()
 
 
+#: Where a request's state has the connections of its process.
+_SERVER = "webarcfs.connections"
+
+
+def is_ending(scope: Scope) -> bool:
+    """Return whether the server of a request ends: an answer without an end must end now."""
+    held = scope.get("state", {}).get(_SERVER)
+    return isinstance(held, Connections) and held.is_ending
+
+
 class Connection(HttpToolsProtocol):
     """A connection, one request after the other."""
 
@@ -415,6 +425,7 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
             return
         self._head_since = None
+        self.scope["state"][_SERVER] = self._held
         if self._held.counts[id(self.app)] >= limits.CONNECTIONS or len(self.tasks) >= self._held.most_tasks:
             self.limit_concurrency = 0  # uvicorn answers 503, and closes
         super().on_headers_complete()

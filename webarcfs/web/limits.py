@@ -94,6 +94,9 @@ EMBEDDED: Final = 100
 ALIKE_CAPTURES: Final = 1_000
 ALIKE_URLS: Final = 32
 
+#: Bytes of the rows of one answer to a query of the API, which lie in an unnamed file until the client has them.
+ROWS_BYTES: Final = 1 << 30
+
 # -- kept between requests ---------------------------------------------------------------------------------------------
 
 #: Captures of which is kept what data.xml says: how far they can be relied on, and what a browser showed of them.
@@ -104,3 +107,8 @@ SCRIPTED: Final = 4_096
 COUNTS: Final = 256
 #: Pages whose distance in time is kept.
 DISTANCES: Final = 4_096
+#: Listeners to the news of the API, each with a connection that stays open.
+WATCHERS: Final = 200
+#: Readers for whom the API keeps an archive open, and domains that are open for one of them.
+API_READERS: Final = 16
+API_DOMAINS: Final = 256

@@ -44,7 +44,7 @@ from webarcfs.archive.model.errors import Damaged, NotFound, SettingsError, Weba
 from webarcfs.archive.model.metadata import now, parse_time
 from webarcfs.archive.repair import damage_note
 from webarcfs.room.pages import about
-from webarcfs.room.replay.headers import entity_tag
+from webarcfs.web.ranges import entity_tag
 
 # == today ============================================================================================================
 

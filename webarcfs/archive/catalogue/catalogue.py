@@ -1244,7 +1244,7 @@ def look_up_record(archive: Archive, catalogue: Catalogue, name: str) -> tuple[R
     """
     record_id = _find_id(archive, catalogue, name)
     if record_id is None:
-        newest = _newest_crawl(catalogue.records(name))
+        newest = newest_crawl(catalogue.records(name))
         if newest is not None:
             raise NotFound(f"{name} is a publication; its newest crawl is {newest.id}: name that one")
         raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
@@ -1264,7 +1264,7 @@ def look_up_crawl(
         return catalogue.read(record_id)[0]
     shown = shown or catalogue.records
     if record_id is None:
-        record = _newest_crawl(shown(name))
+        record = newest_crawl(shown(name))
     else:
         record = next((record for record in shown(publication_of(record_id)) if record.id == record_id), None)
     if record is None:
@@ -1272,7 +1272,7 @@ def look_up_crawl(
     return record
 
 
-def _newest_crawl(records: Iterable[Record]) -> Record | None:
+def newest_crawl(records: Iterable[Record]) -> Record | None:
     """Return the first crawl that was made; without one the first import or saved page."""
     newest: Record | None = None
     for record in records:

@@ -146,6 +146,10 @@ class NotFound(WebarcError):
     http_status = HTTPStatus.NOT_FOUND
 
 
+class NotShown(NotFound):
+    """The same, or readers may not see it. The text is for them: it was made of what they asked."""
+
+
 class NotADirectory(WebarcError):
     """A component of a path is not a folder."""
 
@@ -203,6 +207,12 @@ class Forbidden(WebarcError):
 
     errno = errno.EACCES
     http_status = HTTPStatus.FORBIDDEN
+
+
+class DocumentWithheld(Forbidden):
+    """A document that a rule keeps from readers, who may know that it is archived; the text is the rule's own."""
+
+    http_status = HTTPStatus.UNAVAILABLE_FOR_LEGAL_REASONS
 
 
 class TokenRefused(Forbidden):

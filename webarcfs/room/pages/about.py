@@ -19,10 +19,10 @@ from webarcfs.access.reader_stores import RecordHead
 from webarcfs.archive.model.errors import NotFound, WebarcError
 from webarcfs.archive.model.metadata import format_time, utc
 from webarcfs.room.pages import lists
-from webarcfs.room.replay.headers import entity_tag, whole
 from webarcfs.room.replay.replay_url import record_path
 from webarcfs.room.visit import Services, Visit
 from webarcfs.web.exposition import MetricFamily, MetricKind, form_for, page
+from webarcfs.web.ranges import entity_tag, whole
 
 # == atom, pure =======================================================================================================
 

@@ -61,7 +61,7 @@ from webarcfs.room.replay.rewriting import (
 )
 from webarcfs.room.views import Notice, PageLink, SnapshotRow
 from webarcfs.room.visit import Visit
-from webarcfs.web import limits
+from webarcfs.web import limits, ranges
 from webarcfs.web.answering import CHANCE
 from webarcfs.web.language import moment
 
@@ -324,7 +324,7 @@ def _alike(visit: Visit, located: Located, asked: Replay) -> Response:
     alike = chance_parameters.redirect_place(visit, located, asked)
     if alike is None:
         return missing(visit, located, asked.modifier)
-    return headers.with_fields(redirect(visit, alike[0], asked.url), [(CHANCE, alike[1])])
+    return ranges.with_fields(redirect(visit, alike[0], asked.url), [(CHANCE, alike[1])])
 
 
 def beside_replay(visit: Visit, asked: Replay) -> Response:
@@ -339,13 +339,13 @@ def beside_replay(visit: Visit, asked: Replay) -> Response:
     response = answer(replace(visit, token=""), asked, of_chance=False)
     if all(name != b"memento-datetime" for name, _ in response.raw_headers):
         return response
-    return headers.with_fields(response, headers.AS_FILE)
+    return ranges.with_fields(response, headers.AS_FILE)
 
 
 def redirect(visit: Visit, place: str, url: str) -> Response:
     """Return a redirect within the room, which is no memento."""
     fields = [*of_redirect(url, place), ("Cache-Control", visit.caching)]
-    return headers.with_fields(Response(status_code=302), fields)
+    return ranges.with_fields(Response(status_code=302), fields)
 
 
 def led_on(
@@ -364,7 +364,7 @@ def led_on(
     prefix = visit.origins.prefix if modifier in FRAMES else visit.token
     place = prefix + replay_path(digits, modifier, target) + mark + fragment
     fields = [("Location", place), *of_capture(visit, located, capture)]
-    return headers.with_fields(Response(status_code=capture.status), [*fields, ("Cache-Control", visit.caching)])
+    return ranges.with_fields(Response(status_code=capture.status), [*fields, ("Cache-Control", visit.caching)])
 
 
 def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Modifier) -> Response:
@@ -398,9 +398,9 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
         def pieces(start: int, end: int) -> Iterator[bytes]:
             return services.shared.body_in_pieces(located.domain, capture.blob, capture.size, start, end)
 
-        return headers.partly(visit.request, capture.status, capture.size, pieces, [*fields, ("ETag", etag)])
+        return ranges.partly(visit.request, capture.status, capture.size, pieces, [*fields, ("ETag", etag)])
     etag = _etag(visit, located, capture.blob, modifier, anew)
-    return headers.whole(visit.request, capture.status, anew.body, [*fields, ("ETag", etag)])
+    return ranges.whole(visit.request, capture.status, anew.body, [*fields, ("ETag", etag)])
 
 
 def _rendered(visit: Visit, located: Located, capture: VisibleCapture) -> Response:
@@ -418,13 +418,13 @@ def _rendered(visit: Visit, located: Located, capture: VisibleCapture) -> Respon
         ("Content-Type", "text/html; charset=utf-8"),
         ("ETag", _etag(visit, located, blob, Modifier.RENDERED, body)),
     ]
-    return headers.whole(visit.request, capture.status, body.body, fields)
+    return ranges.whole(visit.request, capture.status, body.body, fields)
 
 
 def _etag(visit: Visit, located: Located, blob: str, modifier: Modifier, body: RewrittenBody) -> str:
     """Return the ETag of a rewritten body: another one for each thing that it is made of."""
     made_of = f"{blob} {located.seq} {modifier} {VERSION} {visit.token} {visit.origins.pages}"
-    return headers.entity_tag(made_of.encode() + body.digest)
+    return ranges.entity_tag(made_of.encode() + body.digest)
 
 
 def _is_download(capture: VisibleCapture, modifier: Modifier) -> bool:
@@ -479,9 +479,9 @@ def module(visit: Visit, asked: Replay) -> Response:
         ("Content-Type", "text/javascript; charset=utf-8"),
         ("Content-Security-Policy", headers.POLICY_WITH_SCRIPTS),
         ("Connection-Allowlist", headers.connections(visit.origins.room)),
-        ("ETag", headers.entity_tag(body)),
+        ("ETag", ranges.entity_tag(body)),
     ]
-    return headers.whole(visit.request, capture.status, body, fields)
+    return ranges.whole(visit.request, capture.status, body, fields)
 
 
 def _is_importable(mime_type: str) -> bool:

@@ -27,7 +27,7 @@ from webarcfs.archive.model.metadata import CommitTag, format_time
 from webarcfs.archive.model.url_lists import without_fragment
 from webarcfs.archive.model.urls import surt
 from webarcfs.content.text import HTML_TYPES
-from webarcfs.room.replay.headers import entity_tag, policy_of_bytes, whole
+from webarcfs.room.replay.headers import policy_of_bytes
 from webarcfs.room.replay.replay_url import (
     Modifier,
     collection_path,
@@ -38,6 +38,7 @@ from webarcfs.room.replay.replay_url import (
 )
 from webarcfs.room.views import CollectionCard, PageLink, Pages, SnapshotRow
 from webarcfs.room.visit import Services, Visit
+from webarcfs.web.ranges import entity_tag, whole
 from webarcfs.web.rendering import paragraphs
 from webarcfs.web.table_files import TableFile
 

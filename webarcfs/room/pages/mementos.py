@@ -29,7 +29,6 @@ from webarcfs.archive.model.urls import both_schemes, domain_of
 from webarcfs.room.pages.archived import missing, redirect
 from webarcfs.room.replay import cdx, memento
 from webarcfs.room.replay.cdx import CdxFault, CdxQuestion, SurtRange, parse_question
-from webarcfs.room.replay.headers import with_fields
 from webarcfs.room.replay.memento import (
     CORS,
     BadDate,
@@ -44,6 +43,7 @@ from webarcfs.room.visit import Services, Visit
 from webarcfs.warc.http_response import base32, response_head
 from webarcfs.web import limits
 from webarcfs.web.answering import StreamedAnswer, streamed
+from webarcfs.web.ranges import with_fields
 
 # == warc record, pure ================================================================================================
 

@@ -19,6 +19,9 @@ from starlette.routing import Router
 from starlette.types import ASGIApp
 
 from webarcfs.access.gate import Reader
+from webarcfs.api import routes as api
+from webarcfs.api.api_source import ClientSource, ClientSources
+from webarcfs.api.changes import NewsStreams
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError, is_damage
@@ -102,7 +105,7 @@ class RoomRoute(PathRoute):
 
 
 #: Beginnings of paths that crawlers are asked not to follow.
-_FOR_READERS_ALONE = ("/web/", "/cite", "/diff/", "/find", "/search", "/curve", "/cdx")
+_FOR_READERS_ALONE = ("/web/", "/cite", "/diff/", "/find", "/search", "/curve", "/cdx", "/api/")
 
 
 def _robots(_visit: Visit, _: Mapping[str, str]) -> Response:
@@ -259,6 +262,8 @@ class _Room:
         self.base = options.origin
         self.runs_scripts = options.engine is Engine.PYWB
         self.health = Health(self.look_at_archive)
+        self.sources = ClientSources(self.shared.archive)
+        self.changes = NewsStreams()
 
     def visit(self, request: Request, reader: Reader, token: str, settings: Settings | None = None) -> Visit:
         """Return the visit of a request, its services in step with the archive; `settings` if they are read already."""
@@ -301,6 +306,15 @@ class _Room:
             )
 
         return [route.bound(endpoint(route)) for route in routes]
+
+    def source(self, request: Request) -> ClientSource:
+        """Return the archive as programs of the reader see it: a proxy names readers with rights."""
+        return self.sources.of(reader_of(self.shared.settings().readers, peer(request), request.headers).name)
+
+    async def close(self) -> None:
+        """Take no further work."""
+        self.changes.close()
+        await self.answering.close()
 
     def look_at_archive(self) -> None:
         """Read a little of what answers need. Raises what reading raises."""
@@ -347,8 +361,9 @@ def make(options: RoomOptions) -> RoomApps:
     """Make the apps of a worker. Raises NotAnArchive, and what opening the archive raises."""
     room = _Room(options)
     own = room.bound(ROUTES, room.of_proxy) + room.bound(PUBLIC_ROUTES, room.of_public)
+    own += api.bound(api.ROUTES, room.answering, room.source, room.changes)
     named = room.bound(NAMED_ROUTES, room.of_token)
-    static, close = static_routes(room.answering, room.look.static_file), room.answering.close
+    static, close = static_routes(room.answering, room.look.static_file), room.close
     source = room.router(room.bound(PYWB_ROUTES, room.of_public))
     if not room.two:
         return RoomApps(room.router(static, own, named), None, close, source)
