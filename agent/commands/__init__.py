@@ -31,6 +31,7 @@ COMMANDS = Commands(
         "backup": "agent.commands.archive:backup",
         "restore": "agent.commands.archive:restore",
         "desk": "agent.commands.desk:desk",
+        "gateway": "agent.commands.gateway:gateway",
         "withhold": "agent.commands.access:withhold",
         "people": "agent.commands.access:people",
         "recover": "agent.commands.archive:recover",

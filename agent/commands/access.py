@@ -230,7 +230,10 @@ def list_(archive: str | None, form: Form) -> None:
 @click.option("--all", "has_all", is_flag=True, help="All roles; the first person has them without it.")
 @click.option("--unix", metavar="LOGIN", help="The login name, by which commands know the person; '' for none.")
 @click.option(
-    "--password", "with_password", is_flag=True, help="Ask for a password for the desk, or read it from stdin."
+    "--password",
+    "with_password",
+    is_flag=True,
+    help="Ask for a password for the desk, or read it from stdin. It has 10 characters at least.",
 )
 def add(  # noqa: PLR0917 # click passes them by name
     key: str,
@@ -308,8 +311,8 @@ def _warn_of_lack(archive: Archive) -> None:
 def password(key: str, archive: str | None) -> None:
     """Set the password by which a person works at the desk; asked for twice, or read from stdin.
 
-    Only its hash is kept (argon2id). An empty one takes it away. A person with a login name (unix) may set their own.
-    Tokens of programs stay as they are.
+    It has 10 characters at least. Only its hash is kept (argon2id). An empty one takes it away. A person with a login
+    name (unix) may set their own. Tokens of programs stay as they are.
 
     \b
     Example:
@@ -329,10 +332,12 @@ def _asked_password() -> str:
     """Return the hash of a password that is asked for, or read from stdin; empty for an empty one."""
     if find_spec("argon2") is None:
         raise UsageError("the desk needs more libraries: pip install 'webarcfs[desk]'")
+    from agent.desk.forms import PASSWORD_SHORTEST  # noqa: PLC0415 # of the extra `desk`
     from agent.desk.login import hashed  # noqa: PLC0415 # of the extra `desk`
 
     if sys.stdin.isatty():
-        text = click.prompt("Password", hide_input=True, confirmation_prompt=True, default="", show_default=False)
+        asked = f"Password ({PASSWORD_SHORTEST} characters at least)"
+        text = click.prompt(asked, hide_input=True, confirmation_prompt=True, default="", show_default=False)
     else:
         text = sys.stdin.readline().rstrip("\r\n")
     return hashed(text) if text else ""

@@ -160,8 +160,9 @@ def watch(archive: str | None, form: Form, from_agent: bool) -> None:
     """Look once whether something is amiss, tell whoever [notify] names, and print it.
 
     It needs no agent: run by a timer (`webarc-agent service install watch`) or by cron, it tells that no agent runs,
-    that the disk is nearly full, a backup old, the index behind, or that nothing was captured of a publication for two
-    intervals. While an agent runs, both do the same, and nobody is told twice.
+    that the disk is nearly full, a backup old, the index behind, that something in the archive could not be read, or
+    that nothing was captured of a publication for two intervals. While an agent runs, both do the same, and nobody is
+    told twice.
 
     \b
     */5 * * * * webarc-agent watch --archive /srv/webarc >/dev/null

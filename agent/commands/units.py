@@ -23,7 +23,7 @@ from webarcfs.commands.lazy_commands import AbsolutePath, VerbGroup
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _SYSTEM = Path("/etc/systemd/system")
-#: The group of web servers, which may open the sockets of desk and room.
+#: The group of web servers, which may open the sockets of desk, gateway and room.
 _WEB_SERVERS = "www-data"
 _TEMPLATES = "examples"
 _EXECUTABLE = 0o001
@@ -31,7 +31,7 @@ _EXECUTABLE = 0o001
 
 @click.group(cls=VerbGroup)
 def service() -> None:
-    """Let systemd run the agent, desk, reading room, mount or watch of an archive.
+    """Let systemd run the agent, desk, gateway, reading room, mount or watch of an archive.
 
     The watch is `webarc-agent watch`, every five minutes: it tells people what is amiss, also that no agent runs.
 
@@ -155,7 +155,7 @@ def _unit(
 ) -> UnitOf:
     owner = archive.root.stat()
     user, group = pwd.getpwuid(owner.st_uid).pw_name, grp.getgrgid(owner.st_gid).gr_name
-    if part in (Part.DESK, Part.ROOM) and any(entry.gr_name == _WEB_SERVERS for entry in grp.getgrall()):
+    if part in (Part.DESK, Part.GATEWAY, Part.ROOM) and any(entry.gr_name == _WEB_SERVERS for entry in grp.getgrall()):
         group = _WEB_SERVERS
     if (point is not None) != (part is Part.MOUNT):
         raise UsageError("a mount needs --on DIR, its mount point; nothing else has one")

@@ -230,7 +230,8 @@ class FinishedJob:
     `record` is the path of its crawl, empty without one, and `number` its number.
 
     `why` explains how it ended early, or what failed most often; `host_reason` is what the crawl said of its first
-    incomplete host, in English. `failures` are the URLs that failed to come, and `failures_href` leads to them.
+    incomplete host, in English. `failures` are the URLs that failed to come and that no patch got, None where they are
+    too many to be counted for a list; `failures_href` leads to them.
     """
 
     job: str
@@ -250,7 +251,7 @@ class FinishedJob:
     removed: int
     bytes: int
     duration: str
-    failures: int
+    failures: int | None
     failures_href: str
 
 

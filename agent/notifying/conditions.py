@@ -112,9 +112,9 @@ def lacks_agent(publications: Iterable[Publication], *, agent_runs: bool) -> boo
 
 def of_archive(
     *, free: int, total: int, disk_bound: int, is_agent_missing: bool, is_index_behind: bool,
-    backup: BackupState = BackupState.GOOD,
+    backup: BackupState = BackupState.GOOD, damage: datetime | None = None,
 ) -> Iterator[AmissCondition]:  # fmt: skip
-    """Yield what is amiss with the archive as a whole."""
+    """Yield what is amiss with the archive as a whole; `damage` is when something of it could not be read."""
     if is_agent_missing:
         yield AmissCondition(NotificationKind.AGENT_DOWN, "", "no agent runs, so nothing is crawled")
     if is_disk_low(free, total, disk_bound):
@@ -125,6 +125,8 @@ def of_archive(
         yield AmissCondition(NotificationKind.BACKUP_OLD, "", text)
     if is_index_behind:
         yield AmissCondition(NotificationKind.INDEX_BEHIND, "", "the full-text index is behind what is archived")
+    if damage is not None:
+        yield AmissCondition(NotificationKind.DAMAGED, "", "something in the archive could not be read", since=damage)
 
 
 # -- crawls ------------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ _TO_SEE: Mapping[str, str] = {
 _TO_DO: Mapping[str, str] = {
     NotificationKind.WAITS_FOR_RELEASE: "webarc-agent record release {record}",
     NotificationKind.INDEX_BEHIND: "webarc-agent index",
+    NotificationKind.DAMAGED: "webarc-agent verify",
     NotificationKind.AGENT_DOWN: "webarc-agent start",
     NotificationKind.BACKUP_OLD: "webarc-agent backup DIR",
 }

@@ -1,4 +1,4 @@
-"""Looks at an archive: what is amiss, by its reports, jobs, records, disk, backup and index.
+"""Looks at an archive: what is amiss, by its reports, jobs, records, disk, backup and index, and by the note of damage.
 
 Only files are read, so it is the same whether an agent runs or not. Each report is taken once, in the order of the
 jobs' starts: what came and went between two looks is not missed. What cannot be read is logged, and is neither amiss
@@ -42,6 +42,7 @@ from webarcfs.archive.config.settings import NotificationKind, Publication, Sett
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.metadata import from_epoch, parse_time
+from webarcfs.archive.repair import damage_note
 from webarcfs.archive.system import files
 
 _log = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ def observe(watched: WatchedArchive, seen: Mapping[str, SeenCrawl]) -> tuple[Obs
     findings = _Findings()
     crawls = _crawls(watched, seen, findings)
     _records(watched, findings)
-    findings.amiss += _archive(watched)
+    findings.amiss += _archive(watched, _damage(watched, findings))
     for name in watched.faulty:
         findings.unsure |= {(kind, name) for kind in conditions.OF_PUBLICATION}
     observation = Observation(
@@ -96,7 +97,17 @@ def observe(watched: WatchedArchive, seen: Mapping[str, SeenCrawl]) -> tuple[Obs
 # -- the archive -------------------------------------------------------------------------------------------------------
 
 
-def _archive(watched: WatchedArchive) -> Iterator[AmissCondition]:
+def _damage(watched: WatchedArchive, findings: _Findings) -> datetime | None:
+    """Return when something of the archive could not be read; None for never, and where that is not known."""
+    try:
+        return damage_note.read(watched.archive)
+    except (Damaged, OSError) as error:
+        _log.info("%s", error)
+        findings.unsure_kinds.add(NotificationKind.DAMAGED)
+        return None
+
+
+def _archive(watched: WatchedArchive, damage: datetime | None) -> Iterator[AmissCondition]:
     space = shutil.disk_usage(watched.archive.root)
     agent_runs = agent_status.running(watched.archive) is not None
     notify = watched.settings.notify
@@ -107,6 +118,7 @@ def _archive(watched: WatchedArchive) -> Iterator[AmissCondition]:
         is_agent_missing=conditions.lacks_agent(watched.settings.publications, agent_runs=agent_runs),
         is_index_behind=_is_index_behind(watched),
         backup=state_of_backup(watched.settings.backup.to, watched.at, notify.backup_age),
+        damage=damage,
     )
 
 

@@ -37,6 +37,7 @@ class Part(StrEnum):
 
     AGENT = "agent"
     DESK = "desk"
+    GATEWAY = "gateway"
     ROOM = "room"
     MOUNT = "mount"
     WATCH = "watch"

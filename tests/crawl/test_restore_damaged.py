@@ -13,6 +13,7 @@ from agent.indexing.recovery import catch_up, recover
 from agent.maintenance import restoration
 from agent.maintenance.backups import backup
 from agent.maintenance.restoration import restore_damaged
+from tests.support import sinks
 from tests.support.archives import FIRST, make_archive, rows_of, store_of
 from tests.support.damage import damage_object
 from tests.support.imports import command, killed_in
@@ -154,6 +155,37 @@ def test_a_room_tells_staff_of_damage_that_a_reader_met(archive: Archive) -> Non
     damage_note.write(archive)
     assert command("verify", "--archive", archive.root).code == 0
     assert damage_note.met_at(archive) is None
+
+
+def test_people_are_told_of_damage_that_a_reader_met_and_that_it_is_over(archive: Archive, tmp_path: Path) -> None:
+    """S-tell-6. Each once, whatever a reader meets meanwhile; `watch` prints it."""
+    told = tmp_path / "told"
+    recorder = str(sinks.recorder(tmp_path / "tell", told))
+    archive.settings.write_text(sinks.settings(command=[recorder]))
+    assert command("watch", "--archive", archive.root).out == "nothing is amiss\n"
+    spoil(archive)
+    with served(archive) as room:
+        room.get(f"/web/{digits(SECOND)}id_/{COUNCIL}")
+        until(lambda: damage_note.met_at(archive) is not None)
+    for _ in range(2):
+        done = command("watch", "--archive", archive.root)
+        assert (done.code, done.out) == (3, "something in the archive could not be read\n")
+        damage_note.write(archive)
+    assert [message["type"] for message in sinks.recorded(told)] == ["damaged"]
+    note = archive.log / "damaged.json"
+    note.write_text("{")
+    command("watch", "--archive", archive.root)
+    assert len(sinks.recorded(told)) == 1, "a note that cannot be read ends nothing"
+    assert restore_damaged(copy_of(archive), archive).is_whole
+    for _ in range(2):
+        assert command("watch", "--archive", archive.root).out == "nothing is amiss\n"
+    first, second = sinks.recorded(told)
+    assert (second["type"], second["data"]["recovered_from"]) == ("recovered", "damaged")
+    assert first["data"]["text"] == "something in the archive could not be read"
+    spoil(archive)
+    assert command("verify", "--archive", archive.root).code == 2
+    assert command("watch", "--archive", archive.root).code == 3
+    assert [message["type"] for message in sinks.recorded(told)] == ["damaged", "recovered", "damaged"]
 
 
 def test_what_the_backup_lacks_is_named_and_the_rest_comes_back(archive: Archive) -> None:

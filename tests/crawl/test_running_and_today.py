@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import re
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from agent.crawl import job_folder
+from agent.desk.pages import finished_jobs
 from agent.importing.import_sources import chosen
 from agent.jobs import importjob, publishing
 from agent.service import scheduler
@@ -72,6 +74,42 @@ def test_jobs_that_ended_are_shown_with_what_came_of_them(archive: Archive, site
         and "Der Server scheiterte." in words
         and "1 neu, 1 geändert, 0 fort" in words
     )
+
+
+def test_a_crawl_lacks_what_no_patch_of_it_got(
+    archive: Archive, site: Site, served: ServedDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Today, Running and the list for programs count as the crawl's page does."""
+    publication = f'[[publication]]\nname = "p"\nurls = ["{site.url("/")}"]\n'
+    archive.settings.write_text(f"[crawl]\nwait = 0.0\nsitemaps = false\n{publication}")
+    own = f'role = "curator"\nunix = "{getpass.getuser()}"'
+    archive.people.write_text(archive.people.read_text().replace('role = "curator"', own))
+    site.add_html("/", "<a href='/b'>b</a><a href='/c'>c</a>")
+    for path in ("/b", "/c"):
+        site.gone(path, 500)
+    why = "◐ complete but for what failed The server failed."
+
+    def shown(served: ServedDesk = served) -> tuple[str, str, object]:
+        """Result, failures, and the failures in the list for programs."""
+        anna = served.client("anna")
+        rows = [row for page in ("/", "/running") for row in rows_of(anna.get(page)) if "asked again" not in row[0]]
+        assert rows[0] == rows[1] and len(rows) == 2
+        (own,) = (job for job in json.loads(anna.get("/finished.json").text) if "+patch" not in job["job"])
+        return rows[0][1], rows[0][5].partition(":")[0], own["failures"]
+
+    crawls.run_command("crawl", "--archive", archive.root, "--publication", "p")
+    assert shown() == (why, "2", 2)
+    (job,) = (folder.name for folder in archive.reports.iterdir())
+    for path, after in (("/b", (why, "1", 1)), ("/c", ("● complete", "0", 0))):
+        site.back(path)
+        site.add_html(path, "whole")
+        crawls.run_command("crawl", "--archive", archive.root, "--missing", "p")
+        assert shown() == after
+        listed = served.client("anna").get(f"/report/{job}/urls?lack=missing").words
+        assert f"Number{after[2]}" in listed, listed
+    monkeypatch.setattr(finished_jobs, "_LOG_SECONDS", -1.0)
+    with desks.served(archive) as another:
+        assert shown(another) == (why, "not known", None)
 
 
 def test_a_job_that_ended_leads_to_its_crawl_once_that_has_a_record(

@@ -13,7 +13,7 @@ import pytest
 
 from agent.catalogue.recording import PatchRefusal
 from agent.crawl import crawl_log
-from agent.desk import login
+from agent.desk import forms, login
 from tests.support import desks
 from tests.support.agents import agent
 from tests.support.browsers import needs_chromium
@@ -97,6 +97,9 @@ def test_a_password_is_read_from_stdin_and_only_its_hash_is_kept(archive: Archiv
     assert archive.people.stat().st_mode & 0o777 == 0o600
     short = subprocess.run(words, input="short\n", text=True, capture_output=True, check=False)
     assert short.returncode == 1 and "characters" in short.stderr
+    for command in ("add", "password"):
+        least = f"{forms.PASSWORD_SHORTEST} characters at least"
+        assert least in " ".join(run_command("people", command, "--help").out.split())
 
 
 def test_a_trial_says_which_start_pages_need_a_browser(archive: Archive) -> None:

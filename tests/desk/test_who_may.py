@@ -520,6 +520,9 @@ def test_people_are_added_and_change_their_passwords(own: World) -> None:
     }
     refused = adam.submit(page, "/people/save", fields)
     assert refused.status == 400 and refused.form("/people/save")["name"] == ["Dora \u0416"]
+    assert "A password has 10 to 500 characters" in refused.words
+    assert f"At least {forms.PASSWORD_SHORTEST} characters. Empty:" in page.words
+    assert f"Mindestens {forms.PASSWORD_SHORTEST} Zeichen. Leer:" in adam.get("/people?lang=de").words
     assert refused.form("/people/save")["roles"] == ["archivist", "reviewer"]
     none = adam.submit(page, "/people/save", {**fields, "roles": [], "password": "dora's long password"})
     assert none.status in (400, 409)

@@ -356,6 +356,7 @@ def test_a_mail_tells_what_shows_it_from_what_does_something() -> None:
         "See: webarc-agent record show 20261130T060000-a", "What to do: webarc-agent record release 20261130T060000-a",
     ]  # fmt: skip
     assert lines(KINDS.AGENT_DOWN) == ["What to do: webarc-agent start"]
+    assert lines(KINDS.DAMAGED) == ["What to do: webarc-agent verify"]
     for kind in KINDS:
         for line in lines(kind):
             assert line.startswith("See: ") == any(verb in line for verb in (" show ", " report ", " status")), line

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from agent.gateway.gateway_app import ADDING, MIRRORING
 from agent.indexing import fulltext
 from agent.indexing.recovery import recover
 from tests.support import archives
@@ -86,6 +87,7 @@ def test_its_paths_methods_and_parameters_are_those_of_the_table(description: di
         for method in route.methods or ()
         if method != "HEAD"  # every GET has one
     }
+    table |= {(row.path, row.method): {"name"} for row in ADDING} | {(row.template, "GET"): set() for row in MIRRORING}
     assert described == table
     for path, methods in description["paths"].items():
         names = {part.partition("}")[0] for part in path.split("{")[1:]}

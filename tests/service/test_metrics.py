@@ -308,6 +308,9 @@ def _promtool(*words: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+RESULT = f"{PREFIX}last_result"
+
+
 def test_prometheus_takes_the_examples_and_alerts_after_two_intervals(tmp_path: Path) -> None:
     """Its own test of rules: nothing for a crawl that is in time, an alert for one that was not complete for long."""
     for name in ("prometheus.yml", "prometheus-rules.yml"):
@@ -323,6 +326,10 @@ def test_prometheus_takes_the_examples_and_alerts_after_two_intervals(tmp_path: 
         series += [(f'{PREFIX}last_success_timestamp_seconds{{{labels}"{name}"}}', success),
                    (f'{PREFIX}first_start_timestamp_seconds{{{labels}"{name}"}}', f"{first}x120"),
                    (f'{PREFIX}interval_seconds{{{labels}"{name}"}}', "86400x120")]  # fmt: skip
+    series += [(f'{RESULT}{{{labels}"{name}",{RESULT}="{result}"}}', values)
+               for name, result, values in (
+                   ("late", "failed", "0x30 1x90"), ("late", "incomplete", "0x120"), ("late", "complete", "1x30 0x90"),
+                   ("slow", "failed", "0x120"), ("slow", "incomplete", "0x30 1x20 0x70"))]  # fmt: skip
     series.append(("webarc_agent_up", "1x30 0x90"))
     series.append(('webarc_backup_last_success_timestamp_seconds{archive="/srv/webarc"}', "0x300"))
     lines = [
@@ -346,10 +353,59 @@ def test_prometheus_takes_the_examples_and_alerts_after_two_intervals(tmp_path: 
             }
             own = {"archive": "/srv/webarc", "publication": name}
             lines.append(f"    - exp_labels: {json.dumps(own)}\n      exp_annotations: {json.dumps(texts)}")
+    for at, alert, names in (("1h", "WebarcFailed", []), ("33h", "WebarcFailed", ["late"]),
+                             ("1h", "WebarcIncomplete", []), ("33h", "WebarcIncomplete", ["slow"]),
+                             ("52h", "WebarcIncomplete", [])):  # fmt: skip
+        lines.append(f"  - eval_time: {at}\n    alertname: {alert}\n    exp_alerts: {'[]' if not names else ''}")
+        for name in names:
+            texts = {"summary": f"A crawl of {name} failed"}
+            if alert == "WebarcIncomplete":
+                texts = {"summary": f"The newest crawl of {name} is incomplete",
+                         "description": "webarc-agent status --archive /srv/webarc says why."}  # fmt: skip
+            own = {"archive": "/srv/webarc", "publication": name, RESULT: alert.removeprefix("Webarc").lower()}
+            lines.append(f"    - exp_labels: {json.dumps(own)}\n      exp_annotations: {json.dumps(texts)}")
     lines += ["  - eval_time: 29h\n    alertname: WebarcAgentDown\n    exp_alerts: []"]
     lines += ["  - eval_time: 33h\n    alertname: WebarcAgentDown\n    exp_alerts:\n    - exp_annotations:"
               " {summary: 'The agent of an archive does not run'}"]  # fmt: skip
     (tmp_path / "test.yml").write_text("\n".join(lines) + "\n")
+    _promtool("test", "rules", tmp_path / "test.yml")
+
+
+def test_an_old_backup_is_alerted_whether_the_settings_have_its_folder_or_not(tmp_path: Path) -> None:
+    """Where the settings have a folder, a backup by hand to another one does not count."""
+    shutil.copy(ROOT / "examples/prometheus-rules.yml", tmp_path)
+    week, labels = 7 * 24 * 3600, '{archive="/srv/%s"}'
+    own, last = "webarc_backup_last_success_timestamp_seconds", "webarc_backup_any_last_success_timestamp_seconds"
+    series = {
+        own + labels % "folder-old": "0x400", last + labels % "folder-old": f"{week}x400",
+        own + labels % "folder-new": f"{week}x400", last + labels % "folder-new": f"{week}x400",
+        last + labels % "hand-old": "0x400", last + labels % "hand-new": f"{week}x400",
+    }  # fmt: skip
+    none = [{"exp_annotations": {"summary": "No archive says when its last backup was"}}]
+    names = ("folder-new", "folder-old", "hand-new", "hand-old")
+    old = {
+        name: {
+            "exp_labels": {"archive": f"/srv/{name}"},
+            "exp_annotations": {"summary": f"The backup of /srv/{name} is more than a week old, or there is none"},
+        }
+        for name in names
+    }
+    checks = [
+        (series, {"168h": [], "171h": [old["folder-old"], old["hand-old"]], "339h": list(old.values())}),
+        ({"webarc_agent_up": "1x400"}, {"0h": [], "3h": none}),
+    ]
+    tests = [
+        {
+            "interval": "1h",
+            "input_series": [{"series": name, "values": values} for name, values in known.items()],
+            "alert_rule_test": [
+                {"eval_time": at, "alertname": "WebarcBackupOld", "exp_alerts": alerts} for at, alerts in times.items()
+            ],
+        }
+        for known, times in checks
+    ]
+    known = {"rule_files": ["prometheus-rules.yml"], "evaluation_interval": "1h", "tests": tests}
+    (tmp_path / "test.yml").write_text(json.dumps(known))
     _promtool("test", "rules", tmp_path / "test.yml")
 
 

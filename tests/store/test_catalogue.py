@@ -151,6 +151,21 @@ def test_the_tables_follow_the_catalogue(archive: Archive) -> None:
     assert state() is RecordState.RELEASED
 
 
+def test_a_number_that_sqlite_cannot_have_costs_the_tables_nothing(archive: Archive) -> None:
+    """Somebody may type it into a field; the record keeps it, and lists have no number."""
+    catalogue = Catalogue(archive)
+    catalogue.save([_record(1).with_values({22: "9" * 20, 23: "9" * 16}, "anna", _FIRST), _record(2)], "anna", "new")
+    with opened(archive) as database:
+        rows = [database.row(_record(number).id) for number in (1, 2)]
+    assert [row and (row.documents, row.bytes) for row in rows] == [(None, None), (1, 10)]
+
+
+def test_who_reads_the_tables_of_no_records_makes_no_file(archive: Archive) -> None:
+    with opened(archive) as database:
+        assert database.count_of(RecordSelection()) == 0
+    assert not archive.catalogue_database.exists()
+
+
 def test_a_catalogue_that_is_removed_or_behind_is_made_anew_from_git(archive: Archive) -> None:
     tags = published(archive, History([Step("p", {"a": "1"}), Step("q", {"b": "1"}, RecordState.COUNTED, held=True)]))
     catch_up(archive)

@@ -195,7 +195,7 @@ def test_empty_folders_go_with_the_arc_that_a_crawl_replaced(tree: Tree) -> None
 
 def test_a_draft_that_is_closed_for_good_takes_no_bytes(tmp_path: Path) -> None:
     """Its descriptor is another file's by then: a truncate(2) that comes late (by an O_PATH descriptor) may not hit."""
-    draft = Draft(PLACE, "notes", Ownership(0), 0, lambda: journal.nameless(tmp_path))
+    draft = Draft(PLACE, "notes", 0, 0, lambda: journal.nameless(tmp_path))
     draft.write(b"1234", 0)
     draft.let_go()
     other = journal.nameless(tmp_path)

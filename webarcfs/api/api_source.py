@@ -128,11 +128,14 @@ class ApiSource(Protocol):
 
 
 class ClientSource:
-    """An archive's directory, for a reader; for any thread. What was made for the reader goes with it."""
+    """An archive's directory, for a reader; for any thread. What was made for the reader goes with it.
 
-    def __init__(self, archive: Archive, reader: str = "") -> None:
+    With None for a reader, documents are as staff see them.
+    """
+
+    def __init__(self, archive: Archive, reader: str | None = "") -> None:
         self._archive = archive
-        self._reader = Reader(reader)
+        self._reader = Reader(reader or "")
         self._local = LocalSource(archive.root, reader)
         self._client = WebarchiveClient.of(self._local)
         self._catalogue = Catalogue(archive)

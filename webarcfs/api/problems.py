@@ -32,16 +32,21 @@ STATUS: Final[Mapping[type[WebarcError], HTTPStatus]] = {
     errors.NotPermitted: HTTPStatus.FORBIDDEN,
     errors.ReadOnly: HTTPStatus.FORBIDDEN,
     errors.DocumentWithheld: HTTPStatus.UNAVAILABLE_FOR_LEGAL_REASONS,
+    errors.TokenRefused: HTTPStatus.UNAUTHORIZED,
     errors.Forbidden: HTTPStatus.FORBIDDEN,
     errors.NameTooLong: HTTPStatus.BAD_REQUEST,
     errors.NameRefused: HTTPStatus.BAD_REQUEST,
     errors.UrlRefused: HTTPStatus.BAD_REQUEST,
+    errors.ConditionMissing: HTTPStatus.PRECONDITION_REQUIRED,
     errors.UsageError: HTTPStatus.BAD_REQUEST,
+    errors.BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.BodyTooSlow: HTTPStatus.REQUEST_TIMEOUT,
     errors.TooMany: HTTPStatus.BAD_REQUEST,
     errors.NotFound: HTTPStatus.NOT_FOUND,
     errors.NotADirectory: HTTPStatus.NOT_FOUND,
     errors.IsADirectory: HTTPStatus.NOT_FOUND,
     errors.NotSupported: HTTPStatus.BAD_REQUEST,
+    errors.TooManyGuesses: HTTPStatus.TOO_MANY_REQUESTS,
     errors.Busy: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.TookTooLong: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Interrupted: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -110,4 +115,13 @@ def problem(
 def problem_of(request: Request, error: Exception) -> Response:
     """Return the answer to a request that met an error."""
     status = status_of(error, request.method)
-    return problem(status, name_of(error), detail_of(error, status))
+    return problem(status, name_of(error), detail_of(error, status), _fields_of(error))
+
+
+def _fields_of(error: Exception) -> dict[str, str]:
+    """Return the header fields that say what to do about an error."""
+    if isinstance(error, errors.TokenRefused):
+        return {"WWW-Authenticate": error.challenge}
+    if isinstance(error, errors.TooManyGuesses):
+        return {"Retry-After": str(int(error.seconds) + 1)}
+    return {}

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CommitTag", "MetaData", "Observer", "WebarchiveClient"]
 
-_DATA = "{urn:webarcfs:arc:1}data"
-
 
 class WebarchiveClient:
     """Access to one archive (/Cl-2.2/): `place` is its directory, a mount (or a path inside one), or a server's URL.
@@ -169,13 +167,10 @@ class WebarchiveClient:
 
     def get_data(self, meta: MetaData, tag: str) -> ElementTree.Element | None:
         """Return the data node of an expanded name (`words`, `{urn:x}words`), or None (/Cl-10/)."""
-        from webarcfs.archive.document.data_xml import parse_element  # noqa: PLC0415 # its library takes a while
+        from webarcfs.archive.document.data_xml import data_node  # noqa: PLC0415 # its library takes a while
 
         with self.open_read(meta, DATA_XML) as stream:
-            document = stream.read()
-        parse_element(document)  # refuses what is unsafe for the standard library's parser
-        data = ElementTree.fromstring(document).find(_DATA)  # noqa: S314 # our own, checked when it was written
-        return next((node for node in (data if data is not None else ()) if node.tag == tag), None)
+            return data_node(stream.read(), tag)
 
     def add_data(self, meta: MetaData, tag: str, element: ElementTree.Element | str) -> None:
         """Add a data node (/Cl-11/): `element`, whose expanded name must be `tag`, or the text of a new element.

@@ -13,7 +13,7 @@ COMMANDS_OF: Mapping[str, tuple[str, ...]] = {
     "webarc-agent": (
         "init", "archives", "crawl", "save", "import", "start", "stop", "service", "job", "publication", "collection",
         "status", "metrics", "watch", "notify", "report", "record", "crawls", "register", "backup", "restore", "desk",
-        "withhold", "people", "recover", "index", "verify", "maintain", "upgrade",
+        "gateway", "withhold", "people", "recover", "index", "verify", "maintain", "upgrade",
     ),
 }  # fmt: skip
 #: Words of other programs, and of older versions: what does the same here.

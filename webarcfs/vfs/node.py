@@ -4,7 +4,8 @@ Nodes are made on demand and discarded; they are immutable and safe for any thre
 domain for ever: a later publication makes other nodes. Folders have `children` and `lookup`, files `open`, links
 `target`; all have `attrs` and `xattrs`. Knows no FUSE, no absolute path and no handle.
 
-The author of an addition is the user behind a request, as commits name authors.
+The maker of an addition is the user behind a request, or a person whom a server knows; `author` is how commits name
+either.
 """
 
 from __future__ import annotations
@@ -31,23 +32,49 @@ from webarcfs.vfs.content import Content
 # == caller ===========================================================================================================
 
 
+#: Whoever makes an addition: a user of this machine, by the uid, or a person whom a server knows, as their commits
+#: name them.
+Maker = int | Author
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The user of the process that sent a request."""
+    """The user of the process that sent a request, and the person for whom a server sends it, if it is one."""
 
     uid: int
     gid: int
+    person: Author | None = None
+
+    @property
+    def maker(self) -> Maker:
+        """Whoever makes what the request makes."""
+        return self.uid if self.person is None else self.person
+
+
+def author(maker: Maker) -> Author:
+    """Return whom a commit names as the author of what somebody makes."""
+    return maker if isinstance(maker, Author) else _author_of_user(maker)
+
+
+def uid_of(maker: Maker) -> int | None:
+    """Return the uid of a user of this machine; None for a person, who has none."""
+    return maker if isinstance(maker, int) else None
+
+
+def author_named(name: str, login: str) -> Author:
+    """Return `name <login@host>` for a person, without what is invalid in a commit's author line."""
+    return Author(_clean(name) or _clean(login), f"{_clean(login)}@{_clean(socket.gethostname()) or 'localhost'}")
 
 
 @lru_cache(maxsize=1000)
-def author(uid: int) -> Author:
+def _author_of_user(uid: int) -> Author:
     """Return `name <login@host>`, with the full name if there is one. A number without a user is `uid<n>`."""
     try:
         user = pwd.getpwuid(uid)
         login, name = user.pw_name, user.pw_gecos.partition(",")[0]
     except KeyError:
         login, name = f"uid{uid}", ""
-    return Author(_clean(name) or login, f"{_clean(login)}@{_clean(socket.gethostname()) or 'localhost'}")
+    return author_named(name, login)
 
 
 def _clean(text: str) -> str:

@@ -39,7 +39,7 @@ from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.system.cache import Cache
 from webarcfs.archive.system.files import blob_id
-from webarcfs.vfs.node import Node
+from webarcfs.vfs.node import Maker, Node, uid_of
 
 # == ownership ========================================================================================================
 
@@ -56,7 +56,7 @@ OPEN, EMPTY = "open", "empty"
 class Ownership:
     """The maker of an addition, and the end of ownership (monotonic seconds; None: it is not known yet)."""
 
-    uid: int
+    maker: Maker
     until: float | None = None
     #: Whether one of its handles may still write.
     is_open: bool = True
@@ -64,6 +64,11 @@ class Ownership:
     is_writable: bool = True
     #: The end in seconds since 1970.
     settles_at: int = 0
+
+    @property
+    def uid(self) -> int | None:
+        """The owner in stat(2), if the maker is a user of this machine."""
+        return uid_of(self.maker)
 
 
 class Owners:
@@ -108,10 +113,10 @@ class Owners:
             if len(self._folders) > MOST_FOLDERS:
                 del self._folders[next(iter(self._folders))]
 
-    def folder_maker(self, place: ArcVersion, path: str) -> int | None:
-        """Return the user who made a folder, or None."""
+    def folder_maker(self, place: ArcVersion, path: str) -> Maker | None:
+        """Return who made a folder, or None."""
         ownership = self._folders.get((place, path))
-        return ownership.uid if ownership is not None else None
+        return ownership.maker if ownership is not None else None
 
     def folder_removed(self, place: ArcVersion, path: str) -> None:
         """Forget a folder that was removed."""
@@ -139,27 +144,27 @@ class Owners:
             seconds = self.settle or GRACE
             until = None if is_empty and self.settle else time.monotonic() + seconds
             at = round(time.time() + seconds)
-            self._files[place, path] = Ownership(ownership.uid, until, False, bool(self.settle), at)
+            self._files[place, path] = Ownership(ownership.maker, until, False, bool(self.settle), at)
 
-    def reopened(self, place: ArcVersion, path: str, uid: int) -> bool:
+    def reopened(self, place: ArcVersion, path: str, maker: Maker) -> bool:
         """Note that the maker of a closed, provisional file opens it again, which keeps it from settling.
 
-        Return False if it is not provisional, open already, or another user's.
+        Return False if it is not provisional, open already, or another one's.
         """
-        return self.held(place, path, uid) is not None
+        return self.held(place, path, maker) is not None
 
-    def held(self, place: ArcVersion, path: str, uid: int) -> Ownership | None:
-        """Keep a closed, provisional file of a user's from settling, as if it were open, until `let_go`.
+    def held(self, place: ArcVersion, path: str, maker: Maker) -> Ownership | None:
+        """Keep a closed, provisional file of its maker's from settling, as if it were open, until `let_go`.
 
         Return what it was for `let_go`; None as `reopened` returns False.
         """
         with self._lock:
             ownership = self._files.get((place, path))
-            if ownership is None or ownership.is_open or not ownership.is_writable or ownership.uid != uid:
+            if ownership is None or ownership.is_open or not ownership.is_writable or ownership.maker != maker:
                 return None
             if ownership.until is not None and ownership.until < time.monotonic():
                 return None
-            self._files[place, path] = Ownership(uid)
+            self._files[place, path] = Ownership(maker)
             return ownership
 
     def let_go(self, place: ArcVersion, path: str, ownership: Ownership) -> None:
@@ -181,7 +186,7 @@ class Owners:
         with self._lock:
             for key, ownership in self._files.items():
                 if not ownership.is_open and (with_empty or ownership.until is not None):
-                    self._files[key] = Ownership(ownership.uid, 0.0, False, ownership.is_writable, round(time.time()))
+                    self._files[key] = Ownership(ownership.maker, 0.0, False, ownership.is_writable, round(time.time()))
 
     def forget(self) -> None:
         """Forget makers whose time is over, unless their files settle first. Called periodically."""

@@ -52,9 +52,13 @@ _SECRET = re.compile(
 )
 
 
+#: A person's token, which belongs into no URL, as whoever writes it there may have spelled it.
+_TOKEN = re.compile(f"({_in_any_form('webarc_')})(?:[0-9A-Za-z]|%(?:25)*[0-9a-f]{{2}}){{20,}}", re.IGNORECASE)
+
+
 def without_secrets(text: str) -> str:
     """Return a text with `-` in place of each secret."""
-    return _SECRET.sub(r"\1-", text)
+    return _TOKEN.sub(r"\1-", _SECRET.sub(r"\1-", text))
 
 
 # == answering ========================================================================================================

@@ -108,7 +108,7 @@ class ProvisionalNames:
         refusal = NotPermitted(f"{path!r} is there") if onto else node.refusal()
         draft = self._drafts.get((place, path))
         if draft is not None:
-            if draft.maker.uid != caller.uid:
+            if draft.maker != caller.maker:
                 raise refusal
             with draft.lock:
                 if self._drafts.get((place, path)) is not draft:
@@ -116,7 +116,7 @@ class ProvisionalNames:
                 yield _Held(path, draft)
             return
         makers = self._view.overlay.makers
-        ownership = makers.held(place, path, caller.uid)
+        ownership = makers.held(place, path, caller.maker)
         if ownership is None:
             raise refusal
         held = _Held(path, None, ownership)
@@ -134,7 +134,7 @@ class ProvisionalNames:
             reader = self._view.domain(place.domain).reader
             with Turnstile(self._view.archive.lock(place.domain)).shared():
                 LockedHead.now(reader).check_free(place, new)
-                self._journal.confirm(Move(place, old, new, author(caller.uid), int(time.time())))
+                self._journal.confirm(Move(place, old, new, author(caller.maker), int(time.time())))
         self._view.overlay.replaced(place, old, new)
         held.path = new
         if draft is not None:
@@ -202,7 +202,7 @@ class NewNames:
     def mkdir(self, folder: Node, name: str, caller: Caller) -> None:
         """Make a folder. Only this mount remembers it until it contains a file: git stores no empty folder."""
         place, path = self.free(folder, name)
-        if not self._view.overlay.reserve(place, path, TreeEntry(name, "", True), Ownership(caller.uid)):
+        if not self._view.overlay.reserve(place, path, TreeEntry(name, "", True), Ownership(caller.maker)):
             raise Exists(f"{name!r} is there")
 
     def rename(self, source: ParentAndName, target: ParentAndName, flags: int, caller: Caller) -> list[ParentAndName]:
@@ -254,7 +254,7 @@ class NewNames:
         if place is None or self.provisional is None or not isinstance(node, StoredFolder):
             raise node.refusal()
         overlay = self._view.overlay
-        if overlay.makers.folder_maker(place, node.inner) != caller.uid or node.place != place:
+        if overlay.makers.folder_maker(place, node.inner) != caller.maker or node.place != place:
             raise node.refusal()
         if next(node.names(), None) is not None:
             raise NotEmpty(f"{node.inner} is not empty")
@@ -287,7 +287,7 @@ class NewNames:
 
     def _check_owner(self, place: ArcVersion, path: str, caller: Caller, node: Node) -> None:
         ownership = self._view.overlay.makers.of(place, path)
-        if ownership is None or ownership.uid != caller.uid:
+        if ownership is None or ownership.maker != caller.maker:
             raise node.refusal()
 
     def _rewrite(self, place: ArcVersion, old: str, file: File, caller: Caller) -> None:
@@ -299,7 +299,7 @@ class NewNames:
             new = whole(file)
             confirmed = not isinstance(file, DraftFile) or bool(file.draft.blob)
             source = old if confirmed and self.provisional is None else ""
-            self._documents.rewrite(place, new, caller.uid, source)
+            self._documents.rewrite(place, new, caller.maker, source)
             if draft is not None and self._drafts.get((place, old)) is draft:
                 del self._drafts[place, old]
                 draft.dirty, draft.gone = False, True  # open handles have nothing left to confirm
@@ -337,7 +337,7 @@ class NewNames:
         reader = self._view.domain(place.domain).reader
         with Turnstile(self._view.archive.lock(place.domain)).shared():
             LockedHead.now(reader).check_free(place, new)
-            ticket = self._journal.confirm(Move(place, old, new, author(caller.uid), int(time.time())))
+            ticket = self._journal.confirm(Move(place, old, new, author(caller.maker), int(time.time())))
             pending = PendingFile(blob, size, (ticket.log, ticket.number))
             self._view.overlay.moved(place, old, new, pending, shown)
         self._committer.added(place.domain)

@@ -43,7 +43,7 @@ from webarcfs.archive.system.files import blob_id
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.vfs import content
 from webarcfs.vfs.domain_states import DomainReader
-from webarcfs.vfs.node import author
+from webarcfs.vfs.node import Maker, author
 from webarcfs.vfs.overlay import Number, Overlay, PendingFile
 from webarcfs.vfs.view import View
 from webarcfs.writing.drafts import DocumentBuffer, Draft, DraftFile
@@ -427,7 +427,7 @@ class NewFile(Confirmable):
         """Return the record of a new file. Raises Stale, Exists."""
         draft = self._draft
         main.check_free(draft.place, draft.path, draft.blobs)
-        by = author(draft.maker.uid)
+        by = author(draft.maker)
         size = self._body.size
         return AddFile(draft.place, draft.path, self._blob, size, by, int(time.time()), draft.blob), self._body
 
@@ -575,14 +575,14 @@ class NodeAddition(Confirmable):
     """The nodes that the document `new` has beyond `old`; the addition `source` is removed with them."""
 
     def __init__(
-        self, documents: DocumentWriter, place: ArcVersion, uid: int, texts: tuple[bytes, bytes] = (b"", b"")
+        self, documents: DocumentWriter, place: ArcVersion, maker: Maker, texts: tuple[bytes, bytes] = (b"", b"")
     ) -> None:
         self.place = place
         self.source = ""
         self.nodes = b""
         self.old, self.new = texts
         self._documents = documents
-        self._uid = uid
+        self._maker = maker
         self._merged: tuple[bytes, tuple[bytes, ...]] = (b"", ())
 
     @property
@@ -604,7 +604,7 @@ class NodeAddition(Confirmable):
         """Merge the nodes with the current document. Raises Stale, Exists."""
         document, before = self._documents.merged(self.place, main)
         self._merged = data_nodes.merge_nodes(document, self.nodes), (*before, self.nodes)
-        return AddNodes(self.place, self.nodes, author(self._uid), int(time.time()), self.source), None
+        return AddNodes(self.place, self.nodes, author(self._maker), int(time.time()), self.source), None
 
     def confirmed(self, ticket: JournalPosition) -> None:
         """Show the document with the nodes as a new version of the file."""
@@ -617,14 +617,14 @@ class NodeAddition(Confirmable):
     def refused(self, error: BaseException) -> None:
         """Log an error of the writer's (/Xm-4/)."""
         if isinstance(error, InvalidDocument | Exists | NotPermitted):
-            self._documents.refused(self.place, self._uid, error)
+            self._documents.refused(self.place, self._maker, error)
 
 
 class BufferClose(NodeAddition):
     """The unconfirmed nodes of a buffer."""
 
     def __init__(self, documents: DocumentWriter, document: DocumentBuffer) -> None:
-        super().__init__(documents, document.place, document.maker.uid)
+        super().__init__(documents, document.place, document.maker)
         self._document = document
         self._buffer = b""
 
@@ -667,18 +667,18 @@ class DocumentWriter:
         self._schemas = schemas
         self._stripes = [threading.Lock() for _ in range(_STRIPES)]
 
-    def rewrite(self, place: ArcVersion, new: bytes, uid: int, source: str) -> None:
+    def rewrite(self, place: ArcVersion, new: bytes, maker: Maker, source: str) -> None:
         """Add the nodes that a document has beyond the current one; remove the addition `source` in the same step.
 
         Raises InvalidDocument, Exists, NotPermitted, Stale, OSError.
         """
-        addition = NodeAddition(self, place, uid, (self.current(place), new))
+        addition = NodeAddition(self, place, maker, (self.current(place), new))
         addition.source = source
         self._confirmer.one(addition)
 
-    def refused(self, place: ArcVersion, uid: int, error: WebarcError) -> None:
+    def refused(self, place: ArcVersion, maker: Maker, error: WebarcError) -> None:
         """Log the refusal (/Xm-4/)."""
-        who = author(uid)
+        who = author(maker)
         path = f"/{place.domain}/{place.arc}/{DATA_XML}"
         schemas.refused(self._view.archive, f"{who.name} <{who.mail}>", path, error)
 

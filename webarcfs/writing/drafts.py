@@ -55,8 +55,8 @@ from webarcfs.archive.model.errors import (
 from webarcfs.archive.system.files import blob_hash, blob_id, sync_folder, write_all_at
 from webarcfs.vfs.content import Content
 from webarcfs.vfs.folders import StoredFile, provisional_xattrs, version_ino
-from webarcfs.vfs.node import Attrs, Caller, File, Node, author, number
-from webarcfs.vfs.overlay import GRACE, OPEN, Overlay, Ownership
+from webarcfs.vfs.node import Attrs, Caller, File, Maker, Node, author, number, uid_of
+from webarcfs.vfs.overlay import GRACE, OPEN, Overlay
 from webarcfs.vfs.view import SCHEMAS, SchemaFolder
 
 # == draft ============================================================================================================
@@ -77,7 +77,7 @@ KEEP_SIZE = 1
 class Draft:
     """A new file of `maker` at `path` in the ARC `place`, with one open handle; `new_file` makes unnamed files."""
 
-    def __init__(self, place: ArcVersion, path: str, maker: Ownership, mtime: int, new_file: Callable[[], int]) -> None:
+    def __init__(self, place: ArcVersion, path: str, maker: Maker, mtime: int, new_file: Callable[[], int]) -> None:
         self.place = place
         self.path = path
         self.maker = maker
@@ -279,7 +279,7 @@ class DraftFile(File):
 
     def attrs(self) -> Attrs:
         return Attrs(
-            self.kind, self.draft.size, self.draft.mtime, self.draft.ino or self.ino, 1, self.draft.maker.uid, True
+            self.kind, self.draft.size, self.draft.mtime, self.draft.ino or self.ino, 1, uid_of(self.draft.maker), True
         )
 
     def xattrs(self) -> Mapping[str, bytes]:
@@ -314,7 +314,7 @@ class DocumentBuffer:
     #: It is never confirmed as a file.
     blob = ""
 
-    def __init__(self, place: ArcVersion, old: bytes, maker: Ownership, *, rewriting: bool) -> None:
+    def __init__(self, place: ArcVersion, old: bytes, maker: Maker, *, rewriting: bool) -> None:
         self.place = place
         self.maker = maker
         self.old = old
@@ -404,7 +404,7 @@ def _check_size(size: int) -> None:
 class SchemaDraft(Draft):
     """A schema being written. `folder` shows it under its name from the start."""
 
-    def __init__(self, folder: SchemaFolder, name: str, maker: Ownership, new_file: Callable[[], int]) -> None:
+    def __init__(self, folder: SchemaFolder, name: str, maker: Maker, new_file: Callable[[], int]) -> None:
         if not NAME.fullmatch(name):
             raise InvalidDocument(f"{name!r} is no name for a schema; it is called <element>.xsd")
         super().__init__(ArcVersion("", SCHEMAS, ""), name, maker, folder.attrs().mtime, new_file)
@@ -443,7 +443,7 @@ class SchemaDraft(Draft):
     def refused(self, archive: Archive, error: BaseException) -> None:
         """Log an error of the writer's (/Xm-4/)."""
         if isinstance(error, InvalidDocument):
-            who = author(self.maker.uid)
+            who = author(self.maker)
             schemas.refused(archive, f"{who.name} <{who.mail}>", f"/{SCHEMAS}/{self.path}", error)
 
 
@@ -524,10 +524,10 @@ class OpenFiles:
             case _:
                 return None
         draft = self.drafts.get(key)
-        if draft is None or (draft.maker.uid == caller.uid and not self._hold(draft)):
+        if draft is None or (draft.maker == caller.maker and not self._hold(draft)):
             with self._reviving:
                 draft = self.drafts.get(key) or self._revived(key, mtime, caller)
-        if draft is None or draft.maker.uid != caller.uid:
+        if draft is None or draft.maker != caller.maker:
             return None
         with draft.lock:
             self.show(draft)
@@ -547,13 +547,13 @@ class OpenFiles:
     def _revived(self, key: FileKey, mtime: int, caller: Caller) -> Draft | None:
         """Make a draft of a provisional file of the caller's."""
         place, path = key
-        if self._provisional is None or not self._overlay.makers.reopened(place, path, caller.uid):
+        if self._provisional is None or not self._overlay.makers.reopened(place, path, caller.maker):
             return None
         try:
             state = self._provisional.state(key)
             if state is None:
                 raise NotFound(f"{path} is not in the journal")
-            draft = Draft(place, path, Ownership(caller.uid), mtime, self._provisional.draft)
+            draft = Draft(place, path, caller.maker, mtime, self._provisional.draft)
             with self._provisional.body(key) as body:
                 draft.take_over(state.blob, body)
             draft.provisional = True

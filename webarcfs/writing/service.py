@@ -198,15 +198,18 @@ Tell = Callable[[Folder, str], None]
 
 
 class Additions:
-    """The additions of one mount. `writer` is None before `start`, and while the archive is not writable.
+    """The additions of one mount, or of a server that has none. `writer` is None before `start`, and while the archive
+    is not writable.
 
-    Raises SettingsError for an invalid webarc.toml.
+    With `final_at_once`, a closed file is final, whatever the settings say. Raises SettingsError for an invalid
+    webarc.toml.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, *, final_at_once: bool = False) -> None:
         self._view = view
         self._overlay = view.overlay
         self._settings = settings_files.load(view.archive.settings)[0].mount
+        self._settle = 0.0 if final_at_once else self._settings.settle
         self._lock = threading.Lock()
         self._journal: Journal | None = None
         self._provisional: ProvisionalJournal | None = None
@@ -226,7 +229,7 @@ class Additions:
     def ready(self) -> Writer:
         """Return the writer. Raises ReadOnly if nothing can be written, OSError while the disk is full."""
         if self.writer is None and self._waits_for_room:
-            raise OSError(errno.ENOSPC, "the disk was full when the archive was mounted, and is still")
+            raise OSError(errno.ENOSPC, "the disk was full at the start, and is still")
         if self.writer is None:
             raise ReadOnly("the archive cannot be written to; the log says why")
         return self.writer
@@ -242,7 +245,7 @@ class Additions:
         except (OSError, WebarcError) as error:
             self._waits_for_room = self._is_full(error)
             until = " until its disk has room" * self._waits_for_room
-            self.notes.append(f"nothing can be written through this mount{until}: {error}")
+            self.notes.append(f"nothing can be written{until}: {error}")
             _log.warning("%s", self.notes[0])
         self._left.show()
         self.notes += self._left.lines
@@ -285,9 +288,9 @@ class Additions:
             try:
                 self._commit_left() if self.writer is not None else self._begin()
             except (OSError, WebarcError) as error:
-                _log.debug("nothing can be written through this mount yet: %s", error)
+                _log.debug("nothing can be written yet: %s", error)
             if self.writer is not None and not self._left.settle():
-                _log.info("the disk has room: this mount can be written to")
+                _log.info("the disk has room: additions are accepted")
                 return
             pause = min(2 * pause, _LONGEST)
 
@@ -307,7 +310,7 @@ class Additions:
             claims = Claims(archive)
             journal = Journal.open(archive, claims)
             opened.callback(journal.close)
-            provisional = ProvisionalJournal.open(archive, claims) if self._settings.settle else None
+            provisional = ProvisionalJournal.open(archive, claims) if self._settle else None
             opened.callback(provisional.close if provisional is not None else lambda: None)
             if self._stopped.is_set():
                 return
@@ -315,7 +318,7 @@ class Additions:
             self._journal, self._provisional = journal, provisional
             self._committer = Committer(archive, journal, self._overlay, self._settings.commit_interval)
             self._committer.start()
-            self._overlay.begin(self, self._settings.settle)
+            self._overlay.begin(self, self._settle)
             self.writer = Writer(self._view, journal, self._committer, schemas, self._tell, provisional)
             if provisional is not None:
                 self._settler = Settler(self.writer, provisional, self._view)

@@ -15,10 +15,10 @@ from webarcfs.archive.additions.journal import Journal, ProvisionalJournal
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import ArcVersion
-from webarcfs.archive.model.errors import Exists, Stale, WebarcError
+from webarcfs.archive.model.errors import Exists, NotPermitted, Stale, WebarcError
 from webarcfs.vfs.domain_states import DomainState
 from webarcfs.vfs.folders import StoredFile, StoredFolder
-from webarcfs.vfs.node import Caller, Folder, Node
+from webarcfs.vfs.node import Caller, Folder, Maker, Node
 from webarcfs.vfs.overlay import Ownership
 from webarcfs.vfs.root import current_folder
 from webarcfs.vfs.view import SchemaFolder, View
@@ -84,7 +84,7 @@ class Writer:
 
     def create(self, folder: Node, name: str, caller: Caller) -> tuple[Opened, DraftFile]:
         """Make a new file, open for writing. Raises Exists, the folder's refusal, and the errors of `names`."""
-        maker = Ownership(caller.uid)
+        maker = caller.maker
         if isinstance(folder, SchemaFolder) and not has(folder, name):
             return self._create_schema(folder, name, maker)
         place, path = self.names.free(folder, name)
@@ -92,7 +92,7 @@ class Writer:
         draft = Draft(place, path, maker, folder.attrs().mtime, self._journal.draft)
         draft.provisional = self._provisional is not None
         node = DraftFile(draft)
-        if not self._view.overlay.reserve(place, path, node, maker):
+        if not self._view.overlay.reserve(place, path, node, Ownership(maker)):
             draft.let_go()
             raise Exists(f"{name!r} is there")
         self.files.drafts[place, path] = draft
@@ -117,7 +117,7 @@ class Writer:
         for opened in self.files.kept_for_nothing():
             self.release(opened)
 
-    def _create_schema(self, folder: SchemaFolder, name: str, maker: Ownership) -> tuple[Opened, DraftFile]:
+    def _create_schema(self, folder: SchemaFolder, name: str, maker: Maker) -> tuple[Opened, DraftFile]:
         draft = SchemaDraft(folder, name, maker, self._journal.draft)
         node = DraftFile(draft)
         try:
@@ -138,9 +138,9 @@ class Writer:
                 old = whole(node)
             except Stale:  # other writers extended it since the lookup
                 old = self._documents.current(node.place)
-            document = DocumentBuffer(node.place, old, Ownership(caller.uid), rewriting=bool(flags & os.O_TRUNC))
+            document = DocumentBuffer(node.place, old, caller.maker, rewriting=bool(flags & os.O_TRUNC))
             return Opened(document, direct=True, append=append)
-        if not isinstance(node, DraftFile) or node.draft.maker.uid != caller.uid:
+        if not isinstance(node, DraftFile) or node.draft.maker != caller.maker:
             self.names.check_given(node)
             raise node.refusal()
         draft = node.draft
@@ -177,7 +177,7 @@ class Writer:
                 return draft.write(data, None if opened.append else offset)
         except WebarcError as error:
             if isinstance(draft, DocumentBuffer):
-                self._documents.refused(draft.place, draft.maker.uid, error)
+                self._documents.refused(draft.place, draft.maker, error)
             raise
 
     def truncate(self, opened: Opened, size: int) -> None:
@@ -296,6 +296,25 @@ class Writer:
             elif last and isinstance(draft, Draft) and self.files.closed(draft):
                 self.tell_of(draft.place, draft.path)
             draft.let_go()
+
+    def discard(self, opened: Opened) -> None:
+        """Give up a new file of one handle that was never confirmed: nothing of it stays, and its name is free.
+
+        Of a document, what was not confirmed is given up. Raises NotPermitted for a file that was confirmed: it stays.
+        """
+        draft = opened.draft
+        with draft.lock:
+            if isinstance(draft, Draft) and draft.blob:
+                raise NotPermitted(f"{draft.path!r} is kept already")
+            was_refused = draft.failed
+            draft.dirty, draft.failed = False, True
+            if isinstance(draft, Draft) and not isinstance(draft, SchemaDraft):
+                draft.removed = True
+                if self.files.drafts.get((draft.place, draft.path)) is draft:
+                    del self.files.drafts[draft.place, draft.path]
+                    if not was_refused:  # else another one may have the name by now
+                        self._view.overlay.removed(draft.place, draft.path)
+        self.release(opened)
 
     def sync_folder(self, folder: Node, done: Done) -> None:
         """Commit the additions to the domain of `folder`, then call `done`."""

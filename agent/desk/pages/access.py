@@ -36,6 +36,7 @@ from webarcfs.web import language as languages
 
 #: The rights that the desk names; no page needs the others.
 _SHOWN = tuple(right for right in Right if right is not Right.ADD)
+_PASSWORD_HELP = words.msgid("At least %(count)s characters. Empty: it stays as it is. The person may change it.")
 
 
 def show_people(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -58,7 +59,7 @@ def show_people(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                   help=text(words.msgid("For commands, and where a proxy tells who it is."))),
         FormField(name="password", label=text(words.msgid("New password")), value="", kind="password",
                   fault=visit.fault("password"),
-                  help=text(words.msgid("Empty: it stays as it is. The person may change it."))),
+                  help=visit.said(_PASSWORD_HELP, count=forms.PASSWORD_SHORTEST)),
     )  # fmt: skip
     return visit.page(
         "people.html",

@@ -1,13 +1,15 @@
 """`/running`: what runs, what comes next, and what the jobs brought that ended last; Today shows some of these, too.
 
 What ended is read from the newest reports: result, documents, bytes, duration, failures, and why. It is kept until
-another report comes, or the catalogue changes: a report is there before the record of its crawl.
+another report comes, or the catalogue changes: a report is there before the record of its crawl. What a crawl lacks is
+counted after its patches, as on its page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -26,12 +28,15 @@ from agent.reports.report import Missing, hosts_in, missing_in
 from agent.service import agent_status
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow
 from webarcfs.archive.catalogue.record import is_import
-from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.errors import Damaged, TookTooLong
 from webarcfs.archive.model.metadata import parse_time
+from webarcfs.archive.system import clocks
 from webarcfs.web import language as languages
 
 #: Jobs that Running shows of those that ended last.
 MOST = 10
+#: Seconds that the logs of all patched crawls of a list are read.
+_LOG_SECONDS = 3.0
 _COMPLETE = words.msgid("complete"), "●"
 _LACKING = words.msgid("complete but for what failed"), "◐"
 _INCOMPLETE = words.msgid("incomplete"), "▲"
@@ -66,27 +71,47 @@ def newest(visit: DeskVisit, most: int = MOST) -> list[FinishedJob]:
 
 def _newest(visit: DeskVisit, most: int) -> list[FinishedJob]:
     return [
-        _finished(visit, job, summary, jobs.record_of(visit, str(summary.get("patches") or job)))
-        for job, summary in _summaries(visit, most)
+        _finished(visit, ended, jobs.record_of(visit, str(ended.summary.get("patches") or ended.job)))
+        for ended in _ended(visit, most)
     ]
 
 
 def read_ended(visit: DeskVisit, most: int) -> Iterator[FinishedJob]:
     """Yield the same as their reports are read, for lists of any length: without the paths of their crawls."""
-    for job, summary in _summaries(visit, most):
-        yield _finished(visit, job, summary, None)
+    for ended in _ended(visit, most):
+        yield _finished(visit, ended, None)
 
 
-def _summaries(visit: DeskVisit, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    for job in url_fates.report_names(visit.desk.archive)[:most]:
-        yield job, url_fates.summary_of(visit.desk.archive, job)
+@dataclass(frozen=True, slots=True)
+class _EndedJob:
+    """A job with its summary, and what it lacks now; None where the logs are too long to be read for a list."""
+
+    job: str
+    summary: Mapping[str, Any]
+    lacks: Missing | None
 
 
-def _finished(visit: DeskVisit, job: str, summary: Mapping[str, Any], record: RecordRow | None) -> FinishedJob:
-    lacks = missing_in(summary)
+def _ended(visit: DeskVisit, most: int) -> Iterator[_EndedJob]:
+    """Yield the jobs that ended last. A patch began after its crawl, so its report comes first."""
+    archive, patched, deadline = visit.desk.archive, set[str](), clocks.Deadline(_LOG_SECONDS)
+    for job in url_fates.report_names(archive)[:most]:
+        summary = url_fates.summary_of(archive, job)
+        patched.add(str(summary.get("patches", "")))
+        lacks: Missing | None = missing_in(summary)
+        if job in patched:
+            lacks = None
+            with suppress(TookTooLong), clocks.under(deadline):
+                lacks = jobs.lacks_of(visit, job, summary)
+        yield _EndedJob(job, summary, lacks)
+
+
+def _finished(visit: DeskVisit, ended_job: _EndedJob, record: RecordRow | None) -> FinishedJob:
+    job, summary = ended_job.job, ended_job.summary
+    is_counted = ended_job.lacks is not None
+    lacks = missing_in(summary) if ended_job.lacks is None else ended_job.lacks
     failures = sum(lacks.words.values())
     arcs = {name: _figure(summary.get("arcs"), name) for name in ARC_COUNTS}
-    word, sign = _result_of(job, summary, lacks)
+    word, sign = _result_of(job, summary, ended_job.lacks)
     main = max(lacks.words, key=lambda name: lacks.words[name], default="")
     reason, host = _reason_of(visit, job, summary)
     ended = explain_end(reason)
@@ -108,8 +133,8 @@ def _finished(visit: DeskVisit, job: str, summary: Mapping[str, Any], record: Re
         removed=arcs["removed"],
         bytes=_figure(summary, "bytes"),
         duration=_duration(summary, visit.language),
-        failures=failures,
-        failures_href=jobs.urls_href(job, UrlSelection(lack=Lack.MISSING)) if failures else "",
+        failures=failures if is_counted else None,
+        failures_href=jobs.urls_href(job, UrlSelection(lack=Lack.MISSING)) if failures or not is_counted else "",
     )
 
 
@@ -119,13 +144,15 @@ def _figure(counts: object, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _result_of(job: str, summary: Mapping[str, Any], lacks: Missing) -> tuple[str, str]:
+def _result_of(job: str, summary: Mapping[str, Any], lacks: Missing | None) -> tuple[str, str]:
+    """Return how a job ended. What its end lost and patches got is not lacking any more."""
     if not summary:
         return _UNKNOWN
     if is_import(job):
         return _IMPORTED if summary.get("commit_tags") else _EMPTY
     if summary.get("complete"):
-        return _LACKING if lacks.lost else _COMPLETE
+        is_lacking = missing_in(summary).lost and (lacks is None or lacks.has_failures)
+        return _LACKING if is_lacking else _COMPLETE
     return _INCOMPLETE if summary.get("commit_tags") else _EMPTY
 
 

@@ -407,6 +407,7 @@ _CHOICES: dict[str, dict[str, str]] = {
         "disk-low": msgid("the disk is nearly full"),
         "backup-old": msgid("the backup is missing or old"),
         "index-behind": msgid("the search is behind"),
+        "damaged": msgid("something could not be read"),
         "agent-down": msgid("no agent runs"),
         "recovered": msgid("it is over"),
     },

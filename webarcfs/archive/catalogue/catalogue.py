@@ -271,6 +271,10 @@ def _year(text: str) -> tuple[int, int]:
     return int(begin.timestamp()), int(end.timestamp())
 
 
+#: A number of more digits is none that SQLite could have.
+_DIGITS = 15
+
+
 def values_of(record: Record) -> dict[str, Any]:
     """Return the columns of a record, for `catalogue/insert_record`."""
     progress = progress_of(record)
@@ -396,7 +400,8 @@ def _begun(record: Record) -> datetime:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() else None
+    """Return what a field says that somebody may have typed; None if it is no number that SQLite can have."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None
 
 
 def _told(progress: Progress) -> str:
@@ -1227,10 +1232,6 @@ def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[Cat
         raise
 
 
-#: A number of more digits is none that SQLite could have.
-_DIGITS = 15
-
-
 #: States of records that no crawl has, or that are left out of lists.
 _WITHOUT_CRAWL = frozenset({RecordState.OPEN, RecordState.CANCELLED, RecordState.DISCARDED})
 _BEGINS_AS_JOB = re.compile(r"\d{8}T\d{6}-[^/]", re.ASCII)
@@ -1306,6 +1307,8 @@ def _find_id(archive: Archive, catalogue: Catalogue, name: str) -> str | None:
 def _opened(archive: Archive, catalogue: Catalogue) -> CatalogueDatabase | None:
     """Return the database; None where this process may not bring it in step."""
     path = archive.catalogue_database
+    if catalogue.state() is None and not path.exists():
+        return None  # without a record there is nothing to keep: who only reads makes no file
     with suppress(Busy, OSError):
         if _is_left_damaged(path):
             return None

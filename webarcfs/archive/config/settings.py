@@ -105,6 +105,7 @@ class NotificationKind(StrEnum):
     DISK_LOW = "disk-low"
     BACKUP_OLD = "backup-old"
     INDEX_BEHIND = "index-behind"
+    DAMAGED = "damaged"
     AGENT_DOWN = "agent-down"
     RECOVERED = "recovered"
 
@@ -421,7 +422,8 @@ class NotifySettings:
         validators.list_of(validators.one_of(*NotificationKind)),
         tuple(NotificationKind),
         "What is told: a crawl failed, is incomplete or found much less; nothing was captured for two intervals; a "
-        "check found something; a crawl waits for its release; disk, backup, index or agent need care; it is over.",
+        "check found something; a crawl waits for its release; disk, backup, index or agent need care; "
+        "something could not be read; it is over.",
     )
     digest: str = setting(
         validators.time_of_day,

@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final
+from xml.etree import ElementTree
 
 from lxml import etree
 
@@ -192,6 +193,19 @@ def parse_element(document: bytes) -> etree._Element:
     if root.getroottree().docinfo.doctype:  # type: ignore[union-attr] # lxml-stubs does not know it
         raise InvalidDocument("XML with a document type declaration is refused")
     return root
+
+
+def read_node(text: bytes) -> tuple[str, bytes]:
+    """Return the expanded name of a data node that is sent as a document, and the node. Raises InvalidDocument."""
+    element = parse_element(text)
+    return str(element.tag), etree.tostring(element, encoding="utf-8", xml_declaration=False, with_tail=False)
+
+
+def data_node(document: bytes, name: str) -> ElementTree.Element | None:
+    """Return the data node of an expanded name (`words`, `{urn:x}words`), or None. Raises InvalidDocument."""
+    parse_element(document)  # refuses what is unsafe for the standard library's parser
+    data = ElementTree.fromstring(document).find(DATA)  # noqa: S314 # it is checked
+    return next((node for node in (data if data is not None else ()) if node.tag == name), None)
 
 
 def parser() -> etree.XMLParser:

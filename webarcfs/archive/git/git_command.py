@@ -59,6 +59,26 @@ def environment() -> dict[str, str]:
     return kept | _FORMATS | {"LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
 
 
+#: What `Git-Protocol` may say.
+_PROTOCOL = re.compile(r"version=[0-9]", re.ASCII)
+
+
+def upload_pack(
+    path: Path, protocol: str, hidden: Iterable[str], *, is_advertising: bool
+) -> tuple[list[str], dict[str, str]]:
+    """Return command and environment of what answers a fetch over HTTP (gitprotocol-http(5)), by stdin and stdout.
+
+    `hidden` are prefixes of refs that it does not show. A client may leave blobs out, and ask for any object.
+    """
+    options = ["uploadpack.allowFilter=true", "uploadpack.allowAnySHA1InWant=true"]
+    options += [f"uploadpack.hideRefs={prefix.rstrip('/')}" for prefix in hidden]
+    words = [word for option in options for word in ("-c", option)]
+    advertising = ["--http-backend-info-refs"] if is_advertising else []
+    command = [*GIT, *words, "upload-pack", "--strict", "--stateless-rpc", *advertising, str(path)]
+    spoken = {"GIT_PROTOCOL": protocol} if _PROTOCOL.fullmatch(protocol) else {}
+    return command, environment() | spoken
+
+
 def run(
     arguments: Sequence[str],
     path: Path | None = None,

@@ -277,6 +277,18 @@ class Objects:
                 return self.size(blob)
             raise Damaged(f"{self.path}: object {blob} cannot be read: {error}") from None
 
+    def find_blob(self, oid: str) -> int | None:
+        """Return the size of a blob; None without such an object, or for another kind of it. Raises Damaged."""
+        if oid not in self._odb and not self._has_other_packs():
+            return None
+        try:
+            kind, size = self._odb.read_header(oid)[:2]
+        except KeyError:
+            return None
+        except (ValueError, pygit2.GitError) as error:
+            raise Damaged(f"{self.path}: object {oid} cannot be read: {error}") from None
+        return int(size) if kind == pygit2.GIT_OBJECT_BLOB else None
+
     def copy(self, blob: str, fd: int) -> None:
         """Write a blob of any size to the descriptor `fd`, in constant memory, in another process."""
         git_command.copy_blob(blob, self.path, fd)

@@ -279,6 +279,24 @@ class TooManyGuesses(Busy):
         self.seconds = seconds
 
 
+class BodyTooLarge(TooMany):
+    """A body that is sent to a server has more bytes than it takes."""
+
+    http_status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
+
+class BodyTooSlow(WebarcError):
+    """A body that is sent to a server does not come."""
+
+    http_status = HTTPStatus.REQUEST_TIMEOUT
+
+
+class ConditionMissing(UsageError):
+    """A file is sent to a server without saying that none is to be replaced (`If-None-Match: *`)."""
+
+    http_status = HTTPStatus.PRECONDITION_REQUIRED
+
+
 class FormOutdated(Busy):
     """A form was made from a state that somebody else changed meanwhile; the text is in the language of its page."""
 

@@ -34,13 +34,20 @@ def clear(archive: Archive) -> None:
         (archive.log / _NAME).unlink(missing_ok=True)
 
 
-def met_at(archive: Archive) -> datetime | None:
-    """Return when damage was met last; None for none."""
+def read(archive: Archive) -> datetime | None:
+    """Return when damage was met last; None for none. Raises Damaged, OSError where the note cannot be read."""
+    note = files.read_json(archive.log / _NAME)
     try:
-        note = files.read_json(archive.log / _NAME)
         return None if note is None else parse_time(str(note["met"]))
-    except (Damaged, OSError, KeyError, TypeError):
-        return None
+    except (KeyError, TypeError) as error:
+        raise Damaged(f"{_NAME}: it has no time") from error
+
+
+def met_at(archive: Archive) -> datetime | None:
+    """Return the same; None also where the note cannot be read."""
+    with suppress(Damaged, OSError):
+        return read(archive)
+    return None
 
 
 class DamageWriter:

@@ -281,7 +281,7 @@ class FusepyWritingOperations(FusepyOperations):
         opened = self._opened.get(args[-1].fh) if op in _OF_HANDLE and hasattr(args[-1], "fh") else None
         with contextlib.suppress(WebarcError):  # what it is about is no longer there
             if opened is not None:
-                self._refusals.note(op, opened.draft.maker.uid, (opened, ""), error)
+                self._refusals.note(op, opened.draft.maker, (opened, ""), error)
             elif op in _OF_NAME:
                 folder, _, name = args[op == "rename"].rpartition("/")
                 self._refusals.note(op, caller().uid, (self._tree.find(folder), name), error)

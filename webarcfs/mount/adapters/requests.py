@@ -30,7 +30,7 @@ from webarcfs.archive.model.errors import LookAgain, NoAttribute, NotFound, NotS
 from webarcfs.archive.model.metadata import CET, format_time
 from webarcfs.vfs import content
 from webarcfs.vfs.folders import StoredFile, StoredFolder
-from webarcfs.vfs.node import Folder, Node, author
+from webarcfs.vfs.node import Folder, Maker, Node, author
 from webarcfs.vfs.root import Table
 from webarcfs.vfs.view import SCHEMAS, SchemaFolder
 from webarcfs.writing.drafts import DraftFile, Opened, SchemaDraft
@@ -84,12 +84,12 @@ class Refusals:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._reasons: OrderedDict[tuple[str, int], str] = OrderedDict()
+        self._reasons: OrderedDict[tuple[str, Maker], str] = OrderedDict()
         self._lines = float(BURST)
         self._counted = time.monotonic()
         self._left_out = 0
 
-    def note(self, operation: str, uid: int, where: tuple[Node | Opened, str], error: BaseException) -> None:
+    def note(self, operation: str, maker: Maker, where: tuple[Node | Opened, str], error: BaseException) -> None:
         """Note an operation that failed: at a name in a folder, or at an open file or a node without a name."""
         if isinstance(error, _ORDINARY) or not isinstance(error, WebarcError | OSError):
             return
@@ -99,15 +99,15 @@ class Refusals:
         reason = _line((error.strerror if isinstance(error, OSError) else None) or str(error))
         when = format_time(datetime.now(CET))
         with self._lock:
-            self._reasons[folder, uid] = f"{when} {name or folder}: {reason}"
-            self._reasons.move_to_end((folder, uid))
+            self._reasons[folder, maker] = f"{when} {name or folder}: {reason}"
+            self._reasons.move_to_end((folder, maker))
             if len(self._reasons) > MOST:
                 self._reasons.popitem(last=False)
             left_out = self._take_line()
         if left_out is not None:
             more = f"; {left_out} more before it" if left_out else ""
             path = f"{folder.rstrip('/')}/{name}" if name else folder
-            _log.info("refused: %s %r of %s: %s%s", operation, path, author(uid).mail, reason, more)
+            _log.info("refused: %s %r of %s: %s%s", operation, path, author(maker).mail, reason, more)
 
     def of(self, node: Node, uid: int) -> bytes | None:
         """Return the last reason for a user in a folder; None if there is none, or `node` is no folder."""

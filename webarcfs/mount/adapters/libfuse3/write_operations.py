@@ -249,9 +249,7 @@ class WritingOperations(Operations):
             where = self._inodes.node(inode) if opened is None else opened
         except WebarcError:
             return  # the kernel has forgotten it meanwhile
-        self._refusals.note(
-            operation, uid if opened is None else opened.draft.maker.uid, (where, os.fsdecode(name)), error
-        )
+        self._refusals.note(operation, uid if opened is None else opened.draft.maker, (where, os.fsdecode(name)), error)
 
     # -- contents ----------------------------------------------------------------------------------------------------
 
