@@ -43,6 +43,7 @@ from webarcfs.web.connections import (
     HostRules,
     ProcessServer,
     RequestRules,
+    RestOfBody,
     SecurityHeaders,
     ServedApps,
     host_names,
@@ -135,6 +136,7 @@ class Gateway:
             redirect_slashes=False,
             default=self.answering.endpoint(_refuse_path, answer_error=problem_of),
             middleware=[
+                Middleware(RestOfBody),
                 Middleware(SecurityHeaders, room_headers("")),
                 Middleware(HostRules, names),
                 Middleware(RequestRules, _takes_body, _ALLOW),

@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import json
 import resource
+import socket
 import threading
 from dataclasses import replace
 from datetime import timedelta
@@ -282,6 +283,31 @@ def test_a_form_that_comes_too_slowly_or_finds_no_space_is_refused(own: World, m
         monkeypatch.setattr(forms, name, 0.2)
         assert bert.ask("POST", place, None, {"Content-Type": kind, "Content-Length": "9"}).status == 408
     assert bert.send_file(page, place, "a.pdf", b"x").status == 200
+
+
+def test_who_still_sends_a_form_that_is_refused_gets_the_whole_answer(own: World) -> None:
+    """A connection with bytes that nobody read would be reset under the answer."""
+    rest = b"x" * 1_000_000
+    head = (
+        f"POST {path(own, 1, 'describe')} HTTP/1.1\r\nHost: localhost\r\n"
+        "Content-Type: application/x-www-form-urlencoded\r\n"
+        f"Content-Length: {forms.BODY_BYTES + 1 + len(rest)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", own.served.port), 60) as connection:
+        connection.sendall(head.encode() + b"x" * (forms.BODY_BYTES + 1))
+        received = b""
+        while b"\r\n\r\n" not in received or not _is_complete(received):
+            received += connection.recv(1 << 16)
+        connection.sendall(rest)
+        connection.shutdown(socket.SHUT_WR)
+        assert not connection.recv(1 << 16), "it is closed, and not reset"
+    assert received.startswith(b"HTTP/1.1 413 ")
+
+
+def _is_complete(answer: bytes) -> bool:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    return len(body) >= int(length.partition(b":")[2])
 
 
 def test_steps_are_asked_for_and_looks_and_measures_kept(own: World) -> None:

@@ -11,7 +11,7 @@ A listener is for reading, so it takes three methods, and no bodies. Where archi
 what these send as well, below archived pages alone; its app reads the bodies, within bounds. The host name must be one
 of the listener's, else a page of another site could have its own name lead here, and read what only this network may
 (DNS rebinding). Whatever is refused here has not reached a handler. A refusal ends its connection where a body may
-follow.
+follow, and what is on its way is read first.
 
 Every answer of the room forbids browsers scripts and frames of others, referrers, look-ups of names, devices. A header
 that an answer has of its own stays as it is: archived pages, and what they embed, have another policy, also where they
@@ -26,7 +26,7 @@ import os
 import signal
 import struct
 import termios
-from asyncio import Transport, get_running_loop
+from asyncio import Transport, get_running_loop, timeout
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -224,10 +224,54 @@ def refusal(method: str, query_bytes: int, headers: Iterable[tuple[bytes, bytes]
         return HTTPStatus.METHOD_NOT_ALLOWED
     if query_bytes > limits.QUERY_BYTES:
         return HTTPStatus.REQUEST_URI_TOO_LONG
-    for name, value in headers:
-        if name == b"transfer-encoding" or (name == b"content-length" and value.strip(b" \t0")):
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    return None
+    return HTTPStatus.REQUEST_ENTITY_TOO_LARGE if _has_body(headers) else None
+
+
+class RestOfBody:
+    """An ASGI app that reads what is left of a request's body once another has answered, within bounds.
+
+    A connection that is closed with bytes that nobody read is reset, and a client that still sends loses the answer
+    (RFC 9112, 9.6).
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        headers = scope.get("headers", ())
+        # Who asks whether a body is wanted sends none after a refusal.
+        if scope["type"] != "http" or not _has_body(headers) or any(name == b"expect" for name, _ in headers):
+            await self._app(scope, receive, send)
+            return
+        is_read = False
+
+        async def read() -> Message:
+            nonlocal is_read
+            message = await receive()
+            is_read = message["type"] != "http.request" or not message.get("more_body", False)
+            return message
+
+        async def answer(message: Message) -> None:
+            is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
+            if not is_last or is_read:
+                await send(message)
+                return
+            await send({**message, "more_body": True})
+            left = limits.DISCARDED_BYTES
+            with contextlib.suppress(TimeoutError):
+                async with timeout(limits.BODY_SECONDS):
+                    while not is_read and left > 0:
+                        left -= len((await read()).get("body", b""))
+            await send({"type": "http.response.body"})
+
+        await self._app(scope, read, answer)
+
+
+def _has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b" \t0")) for name, value in headers
+    )
 
 
 def plain_refusal(status: HTTPStatus, reason: str = "", allow: str = "") -> Response:

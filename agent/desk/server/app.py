@@ -98,6 +98,7 @@ from webarcfs.web.connections import (
     HostRules,
     ProcessServer,
     RequestRules,
+    RestOfBody,
     SecurityHeaders,
     ServedApps,
     host_names,
@@ -412,6 +413,7 @@ class DeskApp:
             redirect_slashes=False,
             default=endpoint(_ABSENT),
             middleware=[
+                Middleware(RestOfBody),
                 Middleware(SecurityHeaders, desk_headers()),
                 Middleware(HostRules, names),
                 Middleware(RequestRules, lambda method, _: method == "POST", "GET, HEAD, POST"),

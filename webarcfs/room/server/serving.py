@@ -27,6 +27,7 @@ from webarcfs.web.access_log import OFF, STDOUT, AccessLog, Logged
 from webarcfs.web.connections import (
     HostRules,
     RequestRules,
+    RestOfBody,
     SecurityHeaders,
     ServedApps,
     host_names,
@@ -144,7 +145,7 @@ def _served(options: RoomOptions, access_log: tuple[str, bool], addresses: Seque
         # On a unix socket, unless some are given, it is the proxy that knows names.
         is_open = isinstance(address, UnixAddress) and not options.hosts
         names = frozenset[str]() if is_open else host_names(origin, hosts=options.hosts)
-        ruled = SecurityHeaders(HostRules(app, names), headers)
+        ruled = RestOfBody(SecurityHeaders(HostRules(app, names), headers))
         return Logged(ruled, log, name) if log.is_on else ruled
 
     async def close() -> None:
