@@ -15,6 +15,7 @@ import pytest
 from agent.catalogue.recording import PatchRefusal
 from agent.crawl import job_folder
 from agent.crawl.vocabulary import Reason
+from agent.desk.pages import snapshots
 from agent.jobs import crawljob
 from agent.operations import records
 from agent.operations.trying import NAMED_REFUSED, Trial
@@ -135,7 +136,7 @@ def test_a_page_that_no_crawl_saw_may_be_of_a_publication(bad: Bad) -> None:
     """It says which one, and what keeps that from it; a page of no publication leads to a new one."""
     page = bad.missing(UNLINKED)
     assert "No crawl saw it" in page.words and "It would ask for it, if a page that it reads" in page.words
-    assert "The crawl: 127.0.0.1" in page.words and "(publication bad, number 1)" in page.words, "which one is named"
+    assert "The crawl: 127.0.0.1" in page.words and "no. 1 (publication bad)" in page.words, "which one is named"
     assert page.page.xpath("//a[text()='Save this page']")
     for path, word in (("/left-out/new", "excluded"), ("/new.iso", "extension"), ("/x/y/" * 14, "trap:path-depth")):
         page = bad.missing(path)
@@ -212,7 +213,7 @@ def test_desk_and_terminal_say_the_same_of_a_page(archive: Archive, site: Site) 
         (text.xpath("./a[starts-with(@href, '/publications/')]/@href"), text.text_content()) for text in (lead, notice)
     ]
     assert [href for (href,), _ in names] == ["/publications/asks", "/publications/leaves"]
-    assert "number 1" in names[0][1] and "number 2" in names[1][1], "crawls of one second are told apart"
+    assert "no. 1" in names[0][1] and "no. 2" in names[1][1], "crawls of one second are told apart"
     assert explanation_of("status 503") in page.words and explanation_of("excluded") in notice.text_content()
     (save,) = page.page.xpath("//a[text()='Save this page']/@href")
     assert save == f"/save?{urlencode({'url': site.url('/a')}, safe='/')}"
@@ -270,7 +271,9 @@ def test_the_urls_of_a_count_are_asked_for_again_by_a_button(bad: Bad) -> None:
     several = {"selection": "", "page": [bad.site.url("/gone"), bad.site.url("/missing")]}
     done = bad.anna.submit(bad.anna.get(f"/report/{bad.record.id}/urls?word=excluded&kept=no"), place, several)
     assert done.status == 200, done.words
-    assert done.path == "/running" and re.search(r"for the crawl 127\S+, .* CET \(bad\): 2\. They wait", done.words)
+    assert done.path == "/running" and re.search(
+        r"for the crawl 127\S+, .* CET, no\. 1 \(bad\): 2\. They wait", done.words
+    )
     assert len(done.page.xpath("//section[@class='job']/ul/li/a[starts-with(@href, '/missing?')]")) == 2
     (folder,) = bad.archive.jobs.iterdir()
     shutil.rmtree(folder)
@@ -318,10 +321,8 @@ def test_a_crawl_that_takes_no_patch_says_why(bad: Bad) -> None:
 
 
 def test_each_refusal_of_a_patch_is_said_in_both_languages() -> None:
-    from agent.desk.pages.missing_pages import _REFUSALS
-
-    assert _REFUSALS.keys() == set(PatchRefusal)
-    for text in _REFUSALS.values():
+    assert snapshots.PATCH_REFUSALS.keys() == set(PatchRefusal)
+    for text in snapshots.PATCH_REFUSALS.values():
         assert language.translate(text, "de") != text
 
 

@@ -168,7 +168,7 @@ def test_commands_add_change_and_remove_one(archive: Archive, tmp_path: Path) ->
         (("add", "d"), "give its title"),
         (("add", "../d", "--title", "x"), "is no name"),
         (("add", "d", "--title", "x", "--crawl", "77"), "there is no record 77"),
-        (("add", "d", "--title", "x", "--crawl", "20200101T000000-a"), "the catalogue has no record"),
+        (("add", "d", "--title", "x", "--crawl", "20200101T000000-a"), "there is no record 20200101T000000-a"),
         (("add", "d", "--title", "x", "--set", "titel=1"), "did you mean title?"),
         (("add", "d", "--title", "x", "--set", "title.x=1"), "title is no table, so it has no title.x"),
         (("add", "d", "--title", "x", "--picture", __file__), "is no picture"),

@@ -41,6 +41,7 @@ NO_PATHS = {
     ("webarc log", "document_"): "a path in the archive",
     ("webarc-agent crawl", "url_list"): "`-` or a pipe as well: made absolute where it is kept",
     ("webarc-agent desk", "access_log"): "`-` and `off` as well: made absolute where it is opened",
+    ("webarc-agent gateway", "access_log"): "`-` and `off` as well: made absolute where it is opened",
     ("webarc serve", "access_log"): "`-` and `off` as well: made absolute where it is opened",
 }
 

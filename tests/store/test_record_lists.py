@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from agent.operations import registers
-from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
+from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase, RecordSelection, opened
 from webarcfs.archive.catalogue.record import CrawlPart, Occasion, Record, RecordState, Value
 from webarcfs.archive.catalogue.workflow import with_status
 from webarcfs.archive.config.directory import Archive, sql
@@ -118,7 +118,7 @@ def test_lists_of_readers_are_cut_from_an_index(archive: Archive, statement: str
 
 
 def test_the_sites_are_counted_by_one_scan_of_the_parts(archive: Archive) -> None:
-    with opened(archive):
+    with CatalogueDatabase(archive.catalogue_database, Catalogue(archive)):
         pass
     steps = _plan(archive, "count_sites")
     assert [step for step in steps if step.startswith("SCAN")] == ["SCAN part", "SCAN d"], steps

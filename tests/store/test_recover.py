@@ -14,7 +14,7 @@ import pytest
 
 from agent.indexing.recovery import catch_up, catch_up_domain, changes_of, recover
 from tests.support.archives import DOMAIN, add, publish, rows_of, store_of
-from webarcfs.archive.catalogue.catalogue import opened
+from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate
 from webarcfs.archive.history import sequence
@@ -56,7 +56,7 @@ def _extend(archive: Archive, arc: str) -> None:
 
 
 def test_a_damaged_catalogue_database_is_removed(published: Archive) -> None:
-    with opened(published):
+    with CatalogueDatabase(published.catalogue_database, Catalogue(published)):
         pass
     recover(published)
     assert published.catalogue_database.exists()

@@ -41,7 +41,9 @@ _WITHOUT = {
     "its --format is of metrics": {"webarc-agent metrics"},
     "it says what it sent": {"webarc-agent notify test", "webarc-agent notify retry"},
     "it follows one save": {"webarc-agent save"},
-    "it serves until it is stopped": {"webarc serve", "webarc-agent start", "webarc-agent desk"},
+    "it serves until it is stopped": {
+        "webarc serve", "webarc-agent start", "webarc-agent desk", "webarc-agent gateway",
+    },
     "it says one line": {
         "webarc-agent init", "webarc-agent stop", "webarc-agent archives add", "webarc-agent archives remove",
     },

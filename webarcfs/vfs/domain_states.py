@@ -23,7 +23,7 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Commit, Repository, TreeEntry
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import ArcVersion
-from webarcfs.archive.model.errors import Damaged, InvalidDocument, LookAgain, NotFound, WebarcError
+from webarcfs.archive.model.errors import Damaged, DocumentUnread, InvalidDocument, LookAgain, NotFound, WebarcError
 from webarcfs.archive.model.metadata import CET, CommitTag, MetaData, format_time, parse_time
 from webarcfs.archive.system.cache import Cache
 from webarcfs.archive.system.locks import Turnstile
@@ -42,10 +42,6 @@ Entries = Mapping[str, TreeEntry]
 _DESCRIBED = 1_000
 
 _log = logging.getLogger(__name__)
-
-
-class _Unread(Damaged):
-    """A data.xml that git cannot read: no cache keeps that, since it may come back."""
 
 
 class ArcTimes:
@@ -133,7 +129,7 @@ class DomainReader:
         """Return the folder of an ARC below `tree`; None if there is no ARC, or another version."""
         try:
             return self._caches.arcs.get((tree, place), lambda: self._arc(tree, place))
-        except _Unread:
+        except DocumentUnread:
             return None
 
     def _arc(self, tree: str, place: ArcVersion) -> TreeEntry | None:
@@ -148,7 +144,7 @@ class DomainReader:
         """Return the times of the ARC whose data.xml is the blob `document`; None, with a log line, as `described`."""
         try:
             return self._read_dates(document)
-        except _Unread:
+        except DocumentUnread:
             return None
 
     def _read_dates(self, document: str) -> ArcTimes | None:
@@ -158,7 +154,7 @@ class DomainReader:
         """Return the metadata of that ARC; None, with a line in the log, if its data.xml is not understood."""
         try:
             return self._caches.metadata.get(document, lambda: self._parse(document))
-        except _Unread:
+        except DocumentUnread:
             return None
 
     def size(self, blob: str) -> int:
@@ -206,14 +202,14 @@ class DomainReader:
         return ArcTimes(format_time(meta.crawl_time), format_time(meta.create_time), self.store.size(blob))
 
     def _read(self, blob: str) -> bytes:
-        """Return a data.xml. Raises _Unread, with a line in the log at the first time."""
+        """Return a data.xml. Raises DocumentUnread, with a line in the log at the first time."""
         try:
             return self.store.read(blob)
         except Damaged as error:
             if self._caches.unread.held(blob) is None:
                 _log.error("%s: data.xml %s cannot be read: %s", self.domain, blob, error)
             self._caches.unread.keep(blob, True)
-            raise _Unread(str(error)) from None
+            raise DocumentUnread(str(error)) from None
 
     def _parse(self, blob: str) -> MetaData | None:
         document = self._read(blob)

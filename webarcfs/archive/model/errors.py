@@ -121,6 +121,10 @@ class Damaged(WebarcError):
     http_status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
+class DocumentUnread(Damaged):
+    """A data.xml that git cannot read: no cache keeps that, since it may come back."""
+
+
 class OtherFormat(Damaged):
     """A git repository whose objects or refs have a format that webarcfs does not read."""
 

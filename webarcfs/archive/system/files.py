@@ -351,11 +351,18 @@ def write_json(path: Path, content: dict[str, Any], *, durable: bool = True) -> 
     scratch.unlink(missing_ok=True)  # left by a dead process with the same process id
     try:
         with replacing(path, scratch, durable=durable) as file:
-            file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+            file.write(_encoded(content) + b"\n")
     except OSError as error:
         if error.filename is None:
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
+
+
+def _encoded(content: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(content, indent=2, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # a name that is no UTF-8
+        return json.dumps(content, indent=2).encode()
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
