@@ -16,7 +16,7 @@ from typing import Any
 
 from agent.crawl.vocabulary import TOO_FEW
 from agent.maintenance import backup_mark
-from webarcfs.archive.catalogue.record import OCCASION, PAGE, PATCH
+from webarcfs.archive.catalogue.record import OCCASION, PAGE, PATCH, is_import
 from webarcfs.archive.config.settings import SAVED, NotificationKind, Publication
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged
@@ -148,9 +148,12 @@ def of_report(
     """Yield what is amiss with a crawl by its summary.json: it is incomplete, or found much less than the one before.
 
     `subject` is its publication, or the kind of its job; `warnings` are those of its item, as of start URLs that gave
-    nothing. Single pages that failed make no crawl incomplete; its report counts them.
+    nothing. Single pages that failed make no crawl incomplete; its report counts them. Files do not tell whether the
+    crawl that an import takes in was complete, so an import without a reason is nothing amiss.
     """
     is_complete = summary.get("complete") is not False
+    if is_import(subject) and not any(reason for _, reason in _reasons(summary)):
+        is_complete = True
     if is_complete and not warnings:
         return
     job, what = str(summary.get("job", "")), called(subject, str(summary.get("page", "")))

@@ -251,6 +251,15 @@ def test_a_page_that_was_not_saved_is_named() -> None:
     assert conditions.failed_job("saved-e.org+page", "j", "", 1).text.startswith("the saved page of e.org failed")
 
 
+def test_an_import_of_which_nobody_knows_whether_it_is_whole_is_nothing_amiss() -> None:
+    """Files do not tell what their crawl did not get, and a loop over many would be as many mails."""
+    assert not list(conditions.of_report("one+0823e808", {"complete": False, "hosts": []}))
+    assert not list(conditions.of_report("one+0823e808", report(("e.org", False, ""))))
+    (told,) = conditions.of_report("one+0823e808", report(("e.org", False, "stopped")))
+    assert told.text == "the import into one is incomplete: e.org (stopped)"
+    assert list(conditions.of_report("one", {"complete": False, "hosts": []}))
+
+
 @pytest.mark.parametrize("kind, words", [
     ("town", "the crawl of town"), ("town+occasion", "the crawl on an occasion of town"),
     ("town+patch", "the patch of a crawl of town"), ("e.org+page", "the saved page of e.org"),
